@@ -1,0 +1,51 @@
+import type { WeightMatrix } from "../model/weight-matrix.ts";
+
+/** The three matrices of one expert, as the bytes of the GGUF file. */
+export interface ExpertWeights {
+	/** (width, hidden) */
+	readonly gate: WeightMatrix;
+	/** (width, hidden) */
+	readonly up: WeightMatrix;
+	/** (hidden, width) */
+	readonly down: WeightMatrix;
+}
+
+/** Activation rows as they came: plain, or already cut into canonical-1's activation blocks (dtype q14 of the wire). */
+export type Rows =
+	| { readonly dtype: "f32"; readonly values: Float32Array }
+	| { readonly dtype: "q14"; readonly q: Int16Array; readonly scales: Float32Array };
+
+/** A set of (row, expert) pairs of one layer. Pairs are ordered by row, then by rank. */
+export interface ExpertBatch {
+	readonly layer: number;
+	readonly rowCount: number;
+	/** (rowCount, hidden) */
+	readonly rows: Rows;
+	/** Per pair: its row. */
+	readonly rowIndex: Uint16Array;
+	/** Per pair: its global expert id within the layer. */
+	readonly expert: Uint16Array;
+	/** Per pair, the router's weight: sum whole rows (mode 1). Absent: one vector per pair (mode 0). */
+	readonly weight?: Float32Array;
+}
+
+/**
+ * Computes experts: pure functions `(row, expert) -> vector`, `y = Wdown (silu(Wgate x) * (Wup x))`.
+ * An engine owns its memory and its threads; the caller's thread only waits.
+ */
+export interface ExpertEngine {
+	/** The class of bits it promises: `canonical-1`, `f32`, `ort:<version>:<provider>:<device>`. */
+	readonly engineClass: string;
+	/** Bytes an expert takes once loaded. */
+	readonly bytesHeld: number;
+	/** Loads an expert; replaces one already there. Throws `bad_weights`, `unsupported_type`, `unsupported_shape`, `out_of_memory`. */
+	load(layer: number, expert: number, weights: ExpertWeights): Promise<void>;
+	unload(layer: number, expert: number): Promise<void>;
+	has(layer: number, expert: number): boolean;
+	/**
+	 * (pairs, hidden) in the order of the pairs, or (rowCount, hidden) with `weight`.
+	 * Throws `non_finite` (facts.where: row | result) or `engine_failed`. Every expert named must have been loaded.
+	 */
+	compute(batch: ExpertBatch): Promise<Float32Array>;
+	close(): Promise<void>;
+}

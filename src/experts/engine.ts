@@ -1,14 +1,4 @@
-import type { WeightMatrix } from "../model/weight-matrix.ts";
-
-/** The three matrices of one expert, as the bytes of the GGUF file. */
-export interface ExpertWeights {
-	/** (width, hidden) */
-	readonly gate: WeightMatrix;
-	/** (width, hidden) */
-	readonly up: WeightMatrix;
-	/** (hidden, width) */
-	readonly down: WeightMatrix;
-}
+import type { ExpertWeights } from "../model/weight-matrix.ts";
 
 /** Activation rows as they came: plain, or already cut into canonical-1's activation blocks (dtype q14 of the wire). */
 export type Rows =

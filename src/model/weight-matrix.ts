@@ -19,3 +19,13 @@ export interface WeightMatrix {
 	/** Raw little-endian GGUF bytes of all rows. */
 	readonly bytes: Uint8Array;
 }
+
+/** The three matrices of one expert, as the bytes of the GGUF file. */
+export interface ExpertWeights {
+	/** (width, hidden) */
+	readonly gate: WeightMatrix;
+	/** (width, hidden) */
+	readonly up: WeightMatrix;
+	/** (hidden, width) */
+	readonly down: WeightMatrix;
+}

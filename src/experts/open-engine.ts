@@ -1,0 +1,36 @@
+import { KvasirError } from "../errors.ts";
+import type { ExpertEngine } from "./engine.ts";
+
+/** The engines a user can name (`--engine`). */
+export const engineNames = ["canonical", "f32", "onnx"] as const;
+export type EngineName = (typeof engineNames)[number];
+
+export interface EngineOptions {
+	readonly engine: EngineName;
+	/** Rows are vectors of this many values. */
+	readonly hidden: number;
+	/** Compute threads; 1 unless told. */
+	readonly threads: number;
+	/** Most bytes the engine may hold in experts. */
+	readonly memoryBytes: number;
+}
+
+/** Reads an engine name. Throws `usage`. */
+export function parseEngineName(text: string): EngineName {
+	const name = engineNames.find((known) => known === text);
+	if (name) return name;
+	throw new KvasirError("usage", `Cannot use the engine "${text}": not one of ${engineNames.join(", ")}`);
+}
+
+/** Opens an engine that computes on the calling thread; every engine's code is loaded only when it is asked for. */
+export async function openEngine(options: EngineOptions): Promise<ExpertEngine> {
+	switch (options.engine) {
+		case "f32": {
+			const { openF32Engine } = await import("./f32/f32-engine.ts");
+			return openF32Engine(options);
+		}
+		case "canonical":
+		case "onnx":
+			throw new KvasirError("usage", `Cannot use the engine "${options.engine}": not built yet`);
+	}
+}

@@ -86,3 +86,28 @@ export class KvasirError extends Error {
 		return exitCodes[this.code];
 	}
 }
+
+/** An error as plain data, to cross a thread, a process or a wire. */
+export interface PlainError {
+	readonly code: ErrorCode;
+	readonly message: string;
+	readonly hint?: string;
+	readonly facts?: Readonly<Record<string, unknown>>;
+}
+
+/** Any thrown value as plain data; what is not a KvasirError becomes `internal`. */
+export function plainError(thrown: unknown): PlainError {
+	if (!(thrown instanceof KvasirError)) {
+		return { code: "internal", message: thrown instanceof Error ? thrown.message : String(thrown) };
+	}
+	const { code, message, hint, facts } = thrown;
+	return hint === undefined ? { code, message, facts } : { code, message, hint, facts };
+}
+
+/** The other way round. */
+export function errorFromPlain({ code, message, hint, facts }: PlainError): KvasirError {
+	return new KvasirError(code, message, {
+		...(hint === undefined ? {} : { hint }),
+		...(facts === undefined ? {} : { facts }),
+	});
+}

@@ -1,5 +1,5 @@
 import { parentPort, workerData } from "node:worker_threads";
-import { type ErrorCode, KvasirError } from "../errors.ts";
+import { type PlainError, plainError } from "../errors.ts";
 import type { ExpertWeights } from "../model/weight-matrix.ts";
 import type { ExpertBatch, ExpertEngine } from "./engine.ts";
 import { type EngineOptions, openEngine } from "./open-engine.ts";
@@ -16,13 +16,6 @@ export type EngineReply =
 	| { readonly id: number; readonly value: unknown }
 	| { readonly id: number; readonly error: PlainError };
 
-interface PlainError {
-	readonly code: ErrorCode;
-	readonly message: string;
-	readonly hint: string | undefined;
-	readonly facts: Record<string, unknown>;
-}
-
 const port = parentPort!;
 let opening: Promise<ExpertEngine> | null = null;
 let previous: Promise<unknown> = Promise.resolve();
@@ -37,7 +30,7 @@ async function answer(call: EngineCall & { id: number }): Promise<void> {
 		const transfer = value instanceof Float32Array && value.buffer instanceof ArrayBuffer ? [value.buffer] : [];
 		port.postMessage({ id: call.id, value } satisfies EngineReply, transfer);
 	} catch (error) {
-		port.postMessage({ id: call.id, error: plain(error) } satisfies EngineReply);
+		port.postMessage({ id: call.id, error: plainError(error) } satisfies EngineReply);
 	}
 }
 
@@ -58,12 +51,4 @@ async function perform(call: EngineCall): Promise<unknown> {
 		case "close":
 			return engine.close();
 	}
-}
-
-function plain(error: unknown): PlainError {
-	if (error instanceof KvasirError) {
-		return { code: error.code, message: error.message, hint: error.hint, facts: { ...error.facts } };
-	}
-	const message = error instanceof Error ? error.message : String(error);
-	return { code: "engine_failed", message: `Cannot compute: ${message}`, hint: undefined, facts: {} };
 }

@@ -1,5 +1,5 @@
 import { Worker } from "node:worker_threads";
-import { KvasirError } from "../errors.ts";
+import { errorFromPlain, KvasirError } from "../errors.ts";
 import { builtUrl } from "../io/built.ts";
 import type { ExpertBatch, ExpertEngine } from "./engine.ts";
 import type { EngineCall, EngineReply } from "./engine-thread.ts";
@@ -90,9 +90,8 @@ class Calls {
 	#settle(reply: EngineReply): void {
 		const waiting = this.#waiting.get(reply.id);
 		this.#waiting.delete(reply.id);
-		if (!("error" in reply)) return waiting?.resolve(reply.value);
-		const { code, message, hint, facts } = reply.error;
-		waiting?.reject(new KvasirError(code, message, hint === undefined ? { facts } : { hint, facts }));
+		if ("error" in reply) waiting?.reject(errorFromPlain(reply.error));
+		else waiting?.resolve(reply.value);
 	}
 
 	#die(cause: unknown): void {

@@ -1,0 +1,99 @@
+import { type FileHandle, open } from "node:fs/promises";
+import { KvasirError } from "../errors.ts";
+import { GgufCursor, GgufFormatError, WindowTooSmall } from "./gguf-cursor.ts";
+import { type GgufHeader, readHeader } from "./gguf-header.ts";
+import { ggufLimits } from "./gguf-limits.ts";
+
+/** One open GGUF file; its header is read, its weights are not. */
+export interface GgufShard {
+	readonly path: string;
+	readonly fileBytes: number;
+	readonly header: GgufHeader;
+	/** The raw bytes up to the data offset, for the model's id. */
+	readonly headerBytes: Uint8Array;
+	/** `length` bytes from `offset` of the file, in memory of their own. Throws `bad_gguf` when the file has become shorter. */
+	read(offset: number, length: number): Promise<Uint8Array>;
+	close(): Promise<void>;
+}
+
+/** Opens a file and reads its header. Throws `file_missing`, `bad_file` or `bad_gguf` (naming the byte and what was expected there). */
+export async function openShard(path: string, shard: number): Promise<GgufShard> {
+	const handle = await openFile(path);
+	try {
+		const stat = await handle.stat();
+		if (!stat.isFile())
+			throw new KvasirError("bad_gguf", `Cannot read ${path}: expected a file, found ${kindOf(stat)}`);
+		const { header, window } = await readGrowing(handle, path, stat.size, shard);
+		const headerBytes = window.subarray(0, header.dataOffset);
+		const read = (offset: number, length: number) => readRange(handle, path, offset, length);
+		return { path, fileBytes: stat.size, header, headerBytes, read, close: () => handle.close() };
+	} catch (error) {
+		await handle.close();
+		throw error;
+	}
+}
+
+async function openFile(path: string): Promise<FileHandle> {
+	try {
+		return await open(path, "r");
+	} catch (cause) {
+		const code = (cause as NodeJS.ErrnoException).code;
+		if (code === "ENOENT" || code === "ENOTDIR") {
+			throw new KvasirError("file_missing", `Cannot open ${path}: no such file`, {
+				cause,
+				hint: "check the path, or register the file with: kvasir model add NAME PATH",
+				facts: { path },
+			});
+		}
+		if (code === "EISDIR") {
+			throw new KvasirError("bad_gguf", `Cannot read ${path}: expected a file, found a directory`, { cause });
+		}
+		throw new KvasirError("bad_file", `Cannot open ${path}: ${code ?? String(cause)}`, { cause, facts: { path } });
+	}
+}
+
+function kindOf(stat: { isDirectory(): boolean }): string {
+	return stat.isDirectory() ? "a directory" : "a device or socket";
+}
+
+/** Parses a window from the file's start, and doubles it as long as the header is longer. */
+async function readGrowing(handle: FileHandle, path: string, fileBytes: number, shard: number) {
+	let windowBytes = Math.min(fileBytes, ggufLimits.firstWindowBytes);
+	for (;;) {
+		const window = await readRange(handle, path, 0, windowBytes);
+		try {
+			const header = readHeader(new GgufCursor(window, fileBytes), shard);
+			// Padding between header and data belongs to the header's bytes.
+			const wanted = Math.min(header.dataOffset, fileBytes);
+			return { header, window: wanted <= windowBytes ? window : await readRange(handle, path, 0, wanted) };
+		} catch (error) {
+			if (error instanceof GgufFormatError) throw badGguf(path, error);
+			if (!(error instanceof WindowTooSmall)) throw error;
+			windowBytes = Math.min(fileBytes, ggufLimits.headerBytes, Math.max(windowBytes * 2, error.neededBytes));
+		}
+	}
+}
+
+function badGguf(path: string, error: GgufFormatError): KvasirError {
+	return new KvasirError("bad_gguf", `Cannot read ${path}: at byte ${error.offset} ${error.message}`, {
+		hint: "the file is truncated, damaged or of another kind: compare its size and checksum with its source",
+		facts: { path, offset: error.offset },
+	});
+}
+
+async function readRange(handle: FileHandle, path: string, offset: number, length: number): Promise<Uint8Array> {
+	const bytes = new Uint8Array(length);
+	let filled = 0;
+	while (filled < length) {
+		const wanted = Math.min(length - filled, ggufLimits.readBytes);
+		const { bytesRead } = await handle.read(bytes, filled, wanted, offset + filled);
+		if (bytesRead === 0) {
+			throw badGguf(
+				path,
+				new GgufFormatError(offset + filled, `expected ${length - filled} more bytes, found the end of the file`),
+			);
+		}
+		filled += bytesRead;
+	}
+	return bytes;
+}

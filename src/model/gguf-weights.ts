@@ -1,0 +1,97 @@
+import { KvasirError } from "../errors.ts";
+import { dequantise } from "./dequantise.ts";
+import { rowBytesOf, tensorTypeOf, typeNameOf } from "./ggml-types.ts";
+import type { Gguf } from "./gguf.ts";
+import type { TensorInfo } from "./gguf-header.ts";
+import type { WeightSource } from "./model.ts";
+import type { ModelShape } from "./shape.ts";
+import type { TensorType, WeightMatrix } from "./weight-matrix.ts";
+
+/** The weights of an open GGUF model whose tensors were checked against `shape`; each call is a ranged read. */
+export function ggufWeights(gguf: Gguf, shape: ModelShape): WeightSource {
+	const tensorOf = (name: string): TensorInfo => {
+		const tensor = gguf.tensors.get(name);
+		if (tensor !== undefined) return tensor;
+		throw new KvasirError("bad_gguf", `Cannot read ${gguf.path}: tensor ${name} is missing`, {
+			facts: { tensor: name },
+		});
+	};
+
+	/** Rows of a tensor, counted over all its dimensions but the first. */
+	const rowsOf = async (tensor: TensorInfo, first: number, count: number): Promise<WeightMatrix> => {
+		const type = typeOf(tensor);
+		const inputs = tensor.ne[0]!;
+		const rowBytes = rowBytesOf(type, inputs);
+		const bytes = await gguf.read(tensor, first * rowBytes, count * rowBytes);
+		return { type, outputs: count, inputs, bytes };
+	};
+
+	return {
+		has: (name) => gguf.tensors.has(name),
+
+		async matrix(name) {
+			const tensor = tensorOf(name);
+			if (tensor.ne.length > 2) {
+				const state = `tensor ${name} is ${tensor.ne.join(" x ")}, not a matrix`;
+				throw new KvasirError("bad_gguf", `Cannot read ${gguf.path}: ${state}`);
+			}
+			return rowsOf(tensor, 0, tensor.ne[1] ?? 1);
+		},
+
+		async matrixRows(name, first, count) {
+			const tensor = tensorOf(name);
+			const rows = tensor.ne[1] ?? 1;
+			if (first < 0 || count < 1 || first + count > rows) {
+				const state = `rows ${first} to ${first + count} of ${rows}`;
+				throw new KvasirError("internal", `Cannot read tensor ${name}: ${state}`);
+			}
+			return rowsOf(tensor, first, count);
+		},
+
+		async floats(name) {
+			const tensor = tensorOf(name);
+			return dequantise(await gguf.read(tensor, 0, tensor.bytes), typeOf(tensor));
+		},
+
+		async expert(layer, expert) {
+			checkExpert(shape, layer, expert);
+			const { hidden, expertWidth } = shape;
+			const downTensor = tensorOf(`blk.${layer}.ffn_down_exps.weight`);
+			const fused = gguf.tensors.get(`blk.${layer}.ffn_gate_up_exps.weight`);
+			const gateTensor = fused ?? tensorOf(`blk.${layer}.ffn_gate_exps.weight`);
+			const upTensor = fused ?? tensorOf(`blk.${layer}.ffn_up_exps.weight`);
+			const stride = fused === undefined ? expertWidth : 2 * expertWidth;
+			const upStart = fused === undefined ? 0 : expertWidth;
+			const [gate, up, down] = await Promise.all([
+				rowsOf(gateTensor, expert * stride, expertWidth),
+				rowsOf(upTensor, expert * stride + upStart, expertWidth),
+				rowsOf(downTensor, expert * hidden, hidden),
+			]);
+			return { gate, up, down };
+		},
+
+		async sharedExpert(layer) {
+			const [gate, up, down] = await Promise.all([
+				this.matrix(`blk.${layer}.ffn_gate_shexp.weight`),
+				this.matrix(`blk.${layer}.ffn_up_shexp.weight`),
+				this.matrix(`blk.${layer}.ffn_down_shexp.weight`),
+			]);
+			return { gate, up, down };
+		},
+
+		close: () => gguf.close(),
+	};
+}
+
+/** Refuses a layer or an expert the model does not have: a bug of the caller, who has checked what came from outside. */
+export function checkExpert(shape: ModelShape, layer: number, expert: number): void {
+	const inside = layer >= 0 && layer < shape.layers && expert >= 0 && expert < shape.experts;
+	if (!inside) throw new KvasirError("internal", `Cannot read expert ${expert} of layer ${layer}: the model has none`);
+}
+
+function typeOf(tensor: TensorInfo): TensorType {
+	const type = tensorTypeOf(tensor.ggmlType);
+	if (type !== undefined) return type;
+	const state = `tensor ${tensor.name} is of type ${typeNameOf(tensor.ggmlType)}`;
+	throw new KvasirError("unsupported_type", `Cannot read weights: ${state}`, { facts: { tensor: tensor.name } });
+}

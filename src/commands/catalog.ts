@@ -1,0 +1,37 @@
+import type { CommandSpec } from "./command.ts";
+
+interface CatalogEntry {
+	/** Such as `wallet create`. */
+	readonly path: string;
+	/** Repeated here so that `kvasir --help` loads no command; a test compares it with the declaration. */
+	readonly summary: string;
+	load(): Promise<CommandSpec>;
+}
+
+/** Every command, in the order `--help` lists them. Declarations are loaded when they are asked for. */
+export const catalog: readonly CatalogEntry[] = [
+	{
+		path: "config show",
+		summary: "every setting with its value and where it came from",
+		load: async () => (await import("./config-show.ts")).configShowCommand,
+	},
+	{
+		path: "completion",
+		summary: "a completion script for bash, zsh, fish or powershell",
+		load: async () => (await import("./completion.ts")).completionCommand,
+	},
+];
+
+/** What the first word of two-word commands stands for. */
+export const groups: Readonly<Record<string, string>> = {
+	backbone: "the machine that decodes",
+	wallet: "keys and balances",
+	model: "GGUF files and their names",
+	bench: "measured tables",
+	config: "settings and where they come from",
+};
+
+/** Every declaration. */
+export function loadAll(): Promise<CommandSpec[]> {
+	return Promise.all(catalog.map((entry) => entry.load()));
+}

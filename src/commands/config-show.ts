@@ -1,0 +1,45 @@
+import { formatTable } from "../ui/table.ts";
+import { defineCommand } from "./command.ts";
+import { readConfigFile } from "./config-file.ts";
+import { flagName, toggle } from "./options.ts";
+import { resolveSettings } from "./settings.ts";
+
+interface Row {
+	readonly section: string;
+	readonly key: string;
+	readonly value: unknown;
+	readonly origin: string;
+}
+
+export const configShowCommand = defineCommand({
+	path: "config show",
+	section: "config",
+	summary: "every setting with its value and where it came from",
+	options: {
+		origin: toggle("--origin", "say where each value came from: flag, KVASIR_..., kvasir.toml or default"),
+	},
+	example: "kvasir config show --origin",
+	async run(context, { origin }) {
+		const commands = await context.declarations();
+		const file = await readConfigFile(context.home, async () => commands);
+		const rows = new Map<string, Row>();
+		for (const { section, options } of commands) {
+			const settings = resolveSettings(section, options, {
+				flags: {},
+				env: context.host.env,
+				file: file[section] ?? {},
+			});
+			for (const [key, setting] of Object.entries(settings)) {
+				const name = flagName(options[key]!);
+				rows.set(`${section}.${name}`, { section, key: name, value: setting.value ?? null, origin: setting.origin });
+			}
+		}
+		return { data: { home: context.home, withOrigin: origin, settings: [...rows.values()] } };
+	},
+	render({ home, settings, withOrigin }) {
+		const shown = (value: unknown) => (typeof value === "object" ? JSON.stringify(value) : String(value));
+		const head = ["section", "setting", "value", ...(withOrigin ? ["origin"] : [])];
+		const cells = settings.map((row) => [row.section, row.key, shown(row.value), ...(withOrigin ? [row.origin] : [])]);
+		return `home  ${home}\n\n${formatTable(head, cells)}`;
+	},
+});

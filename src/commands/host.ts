@@ -1,0 +1,53 @@
+import type { Readable, Writable } from "node:stream";
+
+/** The process as commands see it; a test hands in another one. */
+export interface Host {
+	readonly argv: readonly string[];
+	readonly env: Readonly<Record<string, string | undefined>>;
+	readonly stdin: Readable & { isTTY?: boolean; setRawMode?(on: boolean): unknown };
+	readonly stdout: Writable & { isTTY?: boolean; columns?: number };
+	readonly stderr: Writable & { isTTY?: boolean };
+	readonly platform: string;
+	readonly userHome: string;
+	/** The Node binary. */
+	readonly execPath: string;
+	onSignal(name: "SIGINT" | "SIGTERM" | "SIGHUP", fn: () => void): () => void;
+	/** Ends the process at once. */
+	exit(code: number): void;
+}
+
+/** Runs the command line of this process and ends it with the command's exit code. */
+export async function runOnThisProcess(): Promise<void> {
+	const { homedir } = await import("node:os");
+	const host: Host = {
+		argv: process.argv.slice(2),
+		env: process.env,
+		stdin: process.stdin,
+		stdout: process.stdout,
+		stderr: process.stderr,
+		platform: process.platform,
+		userHome: homedir(),
+		execPath: process.execPath,
+		onSignal(name, fn) {
+			process.on(name, fn);
+			return () => process.off(name, fn);
+		},
+		exit: (code) => process.exit(code),
+	};
+	// A reader that went away (`| head`) ends nothing but the printing.
+	for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {});
+	const { runProgram, reportFailure } = await import("./program.ts");
+	process.on("uncaughtException", (error) => process.exit(reportFailure(host, error)));
+	process.on("unhandledRejection", (error) => process.exit(reportFailure(host, error)));
+	const code = await runProgram(host);
+	for (const stream of [process.stdout, process.stderr]) await flushed(stream);
+	process.exit(code);
+}
+
+function flushed(stream: Writable): Promise<void> {
+	if (stream.destroyed || !stream.writable) return Promise.resolve();
+	return new Promise((resolve) => {
+		stream.once("close", resolve);
+		stream.write("", () => resolve());
+	});
+}

@@ -1,0 +1,134 @@
+import { readFileSync } from "node:fs";
+import { Command, CommanderError, Option } from "commander";
+import { KvasirError } from "../errors.ts";
+import { packagePath } from "../io/built.ts";
+import { catalog, groups, loadAll } from "./catalog.ts";
+import type { CommandSpec } from "./command.ts";
+import type { Host } from "./host.ts";
+import { nearestName } from "./nearest-name.ts";
+import type { OptionSpec, OptionSpecs } from "./options.ts";
+import { printError } from "./output.ts";
+import { runCommand } from "./run-command.ts";
+import { environmentName, globalOptions } from "./settings.ts";
+
+/** Runs the command line; returns the exit code. Everything that goes wrong has been printed by then. */
+export async function runProgram(host: Host): Promise<number> {
+	let exitCode = 0;
+	try {
+		const program = await buildProgram(host, (code) => {
+			exitCode = code;
+		});
+		await program.parseAsync([...host.argv], { from: "user" });
+		return exitCode;
+	} catch (error) {
+		if (error instanceof CommanderError) {
+			if (error.exitCode === 0) return 0;
+			return reportFailure(host, usageError(error));
+		}
+		return reportFailure(host, error);
+	}
+}
+
+/** Prints a failure by what the raw command line asks for, as it may have happened before or outside any command. */
+export function reportFailure(host: Host, error: unknown): number {
+	const json = host.argv.includes("--json") || /^(true|1)$/.test(host.env.KVASIR_JSON ?? "");
+	return printError(host, error, {
+		json,
+		stack: host.argv.includes("debug") || host.env.KVASIR_LOG_LEVEL === "debug",
+	});
+}
+
+/** The commander tree: names and summaries of all, the declaration of the one that is run. */
+export async function buildProgram(host: Host, ended: (exitCode: number) => void): Promise<Command> {
+	const root = new Command("kvasir");
+	const version = JSON.parse(readFileSync(packagePath("package.json"), "utf8")).version as string;
+	prepare(root, host)
+		.version(version, "-V, --version")
+		.description("One very large mixture-of-experts model, served together.")
+		.helpCommand(false)
+		.action(() => root.outputHelp())
+		.addHelpText(
+			"after",
+			"\nExample:\n  kvasir demo\n\nkvasir <command> --help explains a command and shows an example.",
+		);
+	const words = host.argv.filter((word) => !word.startsWith("-"));
+	for (const entry of catalog) {
+		const [first, second] = entry.path.split(" ") as [string, string?];
+		const parent = second ? groupOf(root, host, first) : root;
+		const command = prepare(new Command(second ?? first), host).description(entry.summary);
+		parent.addCommand(command);
+		if (words.slice(0, second ? 2 : 1).join(" ") === entry.path) declare(command, await entry.load(), host, ended);
+	}
+	return root;
+}
+
+function groupOf(root: Command, host: Host, name: string): Command {
+	const there = root.commands.find((command) => command.name() === name);
+	if (there) return there;
+	const group = prepare(new Command(name), host)
+		.description(groups[name] ?? name)
+		.helpCommand(false);
+	group
+		.usage("<command>")
+		.argument("[command]")
+		.action((word?: string) => unknownCommand(word, group));
+	root.addCommand(group);
+	return group;
+}
+
+function unknownCommand(word: string | undefined, parent: Command): never {
+	const names = parent.commands.map((command) => command.name());
+	const near = word === undefined ? null : nearestName(word, names);
+	const said = word === undefined ? `"${parent.name()}" needs a command` : `unknown command "${word}"`;
+	throw new KvasirError("usage", `Cannot run kvasir: ${said}`, {
+		hint: near ? `Did you mean "${near}"?` : `Commands: ${names.join(", ")}`,
+	});
+}
+
+function prepare(command: Command, host: Host): Command {
+	return command
+		.exitOverride()
+		.allowExcessArguments(false)
+		.configureOutput({
+			writeOut: (text) => host.stdout.write(text),
+			// Errors are printed once, by printError.
+			writeErr: () => {},
+			outputError: () => {},
+		});
+}
+
+function declare(command: Command, spec: CommandSpec, host: Host, ended: (exitCode: number) => void): void {
+	for (const { name, about } of spec.operands ?? []) command.argument(name, about);
+	addOptions(command, spec.section, spec.options);
+	addOptions(command, null, globalOptions);
+	command.addHelpText("after", `\nExample:\n  ${spec.example.replaceAll("\n", "\n  ")}`);
+	command.action(async () => {
+		const flags = command.opts() as Record<string, readonly string[]>;
+		ended(await runCommand(spec, { flags, operands: command.args, host, declarations: loadAll }));
+	});
+}
+
+function addOptions(command: Command, section: string | null, specs: OptionSpecs): void {
+	for (const [key, spec] of Object.entries(specs)) {
+		const option = new Option(spec.flags, `${spec.about} (${describe(section, spec)})`);
+		option.attributeName = () => key;
+		// Raw texts, all of them: readOption reads them, so that flags, environment and file mean the same.
+		option.argParser((text: string, before: string[] | undefined) => [...(before ?? []), text]);
+		if (spec.kind === "switch" || option.optional) option.preset("");
+		command.addOption(option);
+	}
+}
+
+function describe(section: string | null, spec: OptionSpec<unknown>): string {
+	const shown = spec.fallback;
+	const scalar = typeof shown === "string" || typeof shown === "number";
+	return `${scalar ? `default: ${shown}, ` : ""}env: ${environmentName(section, spec)}`;
+}
+
+function usageError(error: CommanderError): KvasirError {
+	const message = error.message.replace(/^error: /, "").replace(/\s+/g, " ");
+	const [said, hint] = message.split(/ \((?=Did you mean)/);
+	return new KvasirError("usage", `Cannot read the command line: ${said}`, {
+		hint: hint ? hint.replace(/\)$/, "") : "kvasir --help lists the commands, kvasir <command> --help their options",
+	});
+}

@@ -1,0 +1,102 @@
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import { type Child, type ChildSetting, startChild } from "./child.ts";
+
+/** A worker process: which experts it serves, with what. */
+export interface WorkerPlan {
+	/** `LAYERS:FIRST-LAST`, as `join --hold` takes it. */
+	readonly hold: readonly string[];
+	/** Further words for `join`, such as `["--engine", "canonical"]`. */
+	readonly args?: readonly string[];
+	readonly env?: Readonly<Record<string, string>>;
+}
+
+export interface SwarmPlan extends ChildSetting {
+	/** A folder that is the swarm's alone; each process gets its home in it. */
+	readonly home: string;
+	/** What `--model` of the workers says: `tiny` or a path. */
+	readonly model: string;
+	/** Base58 keys of the backbones that may park at the hub. */
+	readonly backbones: readonly string[];
+	readonly workers: readonly WorkerPlan[];
+	/** Further words for `serve-hub` and `serve-gateway`. */
+	readonly hubArgs?: readonly string[];
+	readonly gatewayArgs?: readonly string[];
+}
+
+/** Gateway, hub and workers as processes on loopback. */
+export interface Swarm {
+	readonly hub: Child;
+	readonly gateway: Child;
+	readonly workers: readonly Child[];
+	/** `127.0.0.1:port` where backbones park. */
+	readonly hubRelay: string;
+	/** `127.0.0.1:port` of the hub's ledger and admin API. */
+	readonly hubApi: string;
+	/** `http://127.0.0.1:port` of the gateway. */
+	readonly gatewayUrl: string;
+	/** Starts one more worker and waits until it dials. */
+	addWorker(plan: WorkerPlan): Promise<Child>;
+	/** Starts a backbone of this swarm; its home must hold the node key of one of `backbones`. */
+	startBackbone(home: string, args: readonly string[]): Promise<Child>;
+	/** Workers first, then backbones, gateway and hub; no process is left. Safe to call twice. */
+	stop(): Promise<void>;
+}
+
+/** Starts hub, gateway and workers, each on a free port. What was started is stopped again where one of them fails. */
+export async function startSwarm(plan: SwarmPlan): Promise<Swarm> {
+	const started: Child[] = [];
+	const start = async (name: string, home: string, args: readonly string[], env?: Readonly<Record<string, string>>) => {
+		await mkdir(home, { recursive: true });
+		const child = await startChild(name, [...args, "--home", home], { ...plan, env: { ...plan.env, ...env } });
+		started.push(child);
+		return child;
+	};
+	let stopping: Promise<void> | null = null;
+	const stop = () => {
+		stopping ??= stopAll(started);
+		return stopping;
+	};
+	try {
+		const secret = join(plan.home, "hub-secret");
+		const hub = await start("hub", join(plan.home, "hub"), [
+			"serve-hub",
+			...["--relay", "127.0.0.1:0", "--api", "127.0.0.1:0", "--secret-file", secret],
+			...plan.backbones.flatMap((key) => ["--backbone-key", key]),
+			...(plan.hubArgs ?? []),
+		]);
+		const hubRelay = `127.0.0.1:${hub.listening.relayPort}`;
+		const hubApi = `127.0.0.1:${hub.listening.apiPort}`;
+		const gateway = await start("gateway", join(plan.home, "gateway"), [
+			"serve-gateway",
+			...["--listen", "127.0.0.1:0", "--plain", "--admin", "127.0.0.1:0"],
+			...["--hub", hubRelay, "--hub-api", hubApi, "--hub-secret-file", secret],
+			...(plan.gatewayArgs ?? []),
+		]);
+		const gatewayUrl = `http://127.0.0.1:${gateway.listening.port}`;
+		const workers: Child[] = [];
+		const addWorker = async (worker: WorkerPlan) => {
+			const name = `worker-${workers.length + 1}`;
+			const args = ["join", gatewayUrl.replace("http:", "ws:"), "--model", plan.model];
+			const holds = worker.hold.flatMap((hold) => ["--hold", hold]);
+			const child = await start(name, join(plan.home, name), [...args, ...holds, ...(worker.args ?? [])], worker.env);
+			workers.push(child);
+			return child;
+		};
+		for (const worker of plan.workers) await addWorker(worker);
+		const startBackbone = (home: string, args: readonly string[]) =>
+			start("backbone", home, ["backbone", "dispatch", "--hub", hubRelay, ...args]);
+		return { hub, gateway, workers, hubRelay, hubApi, gatewayUrl, addWorker, startBackbone, stop };
+	} catch (error) {
+		await stop();
+		throw error;
+	}
+}
+
+async function stopAll(started: readonly Child[]): Promise<void> {
+	// Whoever dials goes first, so that nobody redials a closed port and receipts are exchanged while the hub still listens.
+	const order = ["worker", "backbone", "gateway", "hub"];
+	for (const role of order) {
+		await Promise.all(started.filter((child) => child.name.startsWith(role)).map((child) => child.stop()));
+	}
+}

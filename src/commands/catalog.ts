@@ -11,6 +11,21 @@ interface CatalogEntry {
 /** Every command, in the order `--help` lists them. Declarations are loaded when they are asked for. */
 export const catalog: readonly CatalogEntry[] = [
 	{
+		path: "model add",
+		summary: "register a GGUF file under a name",
+		load: async () => (await import("./model-add.ts")).modelAddCommand,
+	},
+	{
+		path: "model list",
+		summary: "the models that can be named",
+		load: async () => (await import("./model-list.ts")).modelListCommand,
+	},
+	{
+		path: "model inspect",
+		summary: "geometry, tensor types and bytes of a model",
+		load: async () => (await import("./model-inspect.ts")).modelInspectCommand,
+	},
+	{
 		path: "config show",
 		summary: "every setting with its value and where it came from",
 		load: async () => (await import("./config-show.ts")).configShowCommand,

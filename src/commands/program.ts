@@ -46,7 +46,9 @@ export async function buildProgram(host: Host, ended: (exitCode: number) => void
 		.version(version, "-V, --version")
 		.description("One very large mixture-of-experts model, served together.")
 		.helpCommand(false)
-		.action(() => root.outputHelp())
+		.usage("<command>")
+		.argument("[command]")
+		.action((word?: string) => (word === undefined ? root.outputHelp() : unknownCommand(word, root)))
 		.addHelpText(
 			"after",
 			"\nExample:\n  kvasir demo\n\nkvasir <command> --help explains a command and shows an example.",

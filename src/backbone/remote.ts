@@ -6,6 +6,13 @@ export interface RemoteRequest {
 	readonly rowCount: number;
 	/** (rowCount, hidden) */
 	readonly rows: Float32Array;
+	/** The same rows in numerics.md's activation blocks, where gate and up are block-quantised: half the bytes on the wire, same bits. */
+	readonly quantised?: {
+		/** (rowCount, hidden) */
+		readonly q: Int16Array;
+		/** (rowCount, ceil(hidden / 256)) */
+		readonly scales: Float32Array;
+	};
 	readonly rowIndex: Uint16Array;
 	readonly expert: Uint16Array;
 	/** The router's weight of each pair, so that a worker may sum whole rows (mode 1). */
@@ -33,8 +40,8 @@ export interface RemoteAnswer {
 }
 
 export interface RemoteExperts {
-	/** Never rejects for what a worker does; rejects only when the request itself is impossible or the backbone is closing. */
-	request(request: RemoteRequest): Promise<RemoteAnswer>;
+	/** Never rejects for what a worker does; rejects only when the request itself is impossible, the backbone is closing or `signal` aborts. */
+	request(request: RemoteRequest, signal?: AbortSignal): Promise<RemoteAnswer>;
 	/** True when some connected worker holds this expert now. */
 	holds(layer: number, expert: number): boolean;
 }

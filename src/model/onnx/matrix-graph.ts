@@ -8,16 +8,15 @@ export interface PlainMatrix {
 }
 
 /**
- * Several matrices that read the same rows: `x` (rows, inputs) -> `y0`, `y1`, ... (rows, outputs).
+ * One matrix (or several stacked): `x` (rows, inputs) -> `y` (rows, outputs).
  * The weights are constants, so onnxruntime prepacks them and a row's result does not depend on the other rows.
  */
-export function matrixGraph(matrices: readonly PlainMatrix[]): OnnxModel {
-	const inputs = matrices[0]!.inputs;
+export function matrixGraph(matrix: PlainMatrix): OnnxModel {
 	return encodeModel({
-		nodes: matrices.map((_, i) => rowsTimesMatrix("x", `w${i}`, `y${i}`)),
-		inputs: [{ name: "x", type: "float", dims: ["rows", inputs] }],
-		outputs: matrices.map(({ outputs }, i) => ({ name: `y${i}`, type: "float", dims: ["rows", outputs] })),
-		constants: matrices.map((matrix, i) => weightConstant(`w${i}`, matrix)),
+		nodes: [rowsTimesMatrix("x", "w", "y")],
+		inputs: [{ name: "x", type: "float", dims: ["rows", matrix.inputs] }],
+		outputs: [{ name: "y", type: "float", dims: ["rows", matrix.outputs] }],
+		constants: [weightConstant("w", matrix)],
 	});
 }
 

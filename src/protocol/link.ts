@@ -22,6 +22,8 @@ export interface Transport {
 	close(code: number, reason: string): void;
 	/** Ends at once, without a word. */
 	terminate(): void;
+	/** Where it can: lowers or raises the largest message that is taken off the connection. */
+	limitMessages?(bytes: number): void;
 }
 
 /** A connection after the handshake: authenticated messages, tagged both ways. */

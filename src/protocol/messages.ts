@@ -219,6 +219,8 @@ export type Message = HandshakeMessage | SessionMessage;
 export const closeCodes = {
 	normal: 1000,
 	goingAway: 1001,
+	/** Never sent: how a connection that just went away is reported. */
+	lost: 1006,
 	text: 1003,
 	tooBig: 1009,
 	malformed: 4400,

@@ -46,13 +46,11 @@ export async function buildProgram(host: Host, ended: (exitCode: number) => void
 		.version(version, "-V, --version")
 		.description("One very large mixture-of-experts model, served together.")
 		.helpCommand(false)
-		.usage("<command>")
-		.argument("[command]")
-		.action((word?: string) => (word === undefined ? root.outputHelp() : unknownCommand(word, root)))
 		.addHelpText(
 			"after",
 			"\nExample:\n  kvasir demo\n\nkvasir <command> --help explains a command and shows an example.",
 		);
+	withoutCommand(root, () => root.outputHelp());
 	const words = host.argv.filter((word) => !word.startsWith("-"));
 	for (const entry of catalog) {
 		const [first, second] = entry.path.split(" ") as [string, string?];
@@ -70,12 +68,22 @@ function groupOf(root: Command, host: Host, name: string): Command {
 	const group = prepare(new Command(name), host)
 		.description(groups[name] ?? name)
 		.helpCommand(false);
-	group
-		.usage("<command>")
-		.argument("[command]")
-		.action((word?: string) => unknownCommand(word, group));
+	withoutCommand(group, () => unknownCommand(undefined, group));
 	root.addCommand(group);
 	return group;
+}
+
+/** What happens where no command follows; a word that is none is refused with the nearest one, whatever options came with it. */
+function withoutCommand(parent: Command, alone: () => void): void {
+	parent.usage("<command>").allowUnknownOption().allowExcessArguments();
+	parent.action(() => {
+		const word = parent.args.find((arg) => !arg.startsWith("-"));
+		const option = parent.args.find((arg) => arg.startsWith("-") && arg !== "--json");
+		if (word !== undefined) unknownCommand(word, parent);
+		if (option !== undefined)
+			throw new KvasirError("usage", `Cannot read the command line: unknown option "${option}"`);
+		alone();
+	});
 }
 
 function unknownCommand(word: string | undefined, parent: Command): never {

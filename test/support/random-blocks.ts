@@ -1,0 +1,50 @@
+import { rowBytesOf } from "../../src/model/ggml-types.ts";
+import { f32ToF16 } from "../../src/model/half.ts";
+import { randomFloats } from "../../src/model/random-weights.ts";
+import type { TensorType } from "../../src/model/weight-matrix.ts";
+import type { Xorshift } from "../../src/model/xorshift.ts";
+
+/** Root mean square of a random 6-bit number. */
+const scaleRms = Math.sqrt((63 * 127) / 6);
+
+/** `count` random weights of a type as GGUF blocks: mean 0, about the wanted standard deviation, scales of the K-quants random too. */
+export function randomBlocks(random: Xorshift, type: TensorType, count: number, deviation: number): Uint8Array {
+	switch (type) {
+		case "F32":
+			return new Uint8Array(randomFloats(random, count, deviation).buffer);
+		case "F16":
+			return new Uint8Array(Uint16Array.from(randomFloats(random, count, deviation), f32ToF16).buffer);
+		case "BF16": {
+			const bits = new Uint32Array(randomFloats(random, count, deviation).buffer);
+			return new Uint8Array(Uint16Array.from(bits, (word) => word >>> 16).buffer);
+		}
+		default:
+			return quantised(random, type, count, deviation);
+	}
+}
+
+function quantised(random: Xorshift, type: TensorType, count: number, deviation: number): Uint8Array {
+	const bytes = new Uint8Array(rowBytesOf(type, count));
+	for (let i = 0; i < bytes.length; i++) bytes[i] = random.next();
+	const view = new DataView(bytes.buffer);
+	const f16 = (at: number, value: number) => view.setUint16(at, f32ToF16(value), true);
+	for (let at = 0; at < bytes.length; at += rowBytesOf(type, type === "Q8_0" ? 32 : 256)) {
+		// A block's own factor, so that blocks differ in scale.
+		const size = deviation * (0.5 + random.uniform());
+		if (type === "Q8_0") f16(at, size / 74);
+		else if (type === "Q6_K") f16(at + 208, size / (74 * 18.5));
+		else {
+			const step = size / (scaleRms * (type === "Q4_K" ? 4.61 : 9.23));
+			f16(at, step);
+			f16(at + 2, step * (type === "Q4_K" ? 7.5 : 15.5));
+			balance(bytes, at + 4);
+		}
+	}
+	return bytes;
+}
+
+/** Makes the 8 minima of a Q4_K or Q5_K block equal to its 8 scales, so that weights have mean 0. */
+function balance(bytes: Uint8Array, at: number): void {
+	bytes.copyWithin(at + 4, at, at + 4);
+	for (let i = at + 8; i < at + 12; i++) bytes[i] = (bytes[i]! & 15) * 17;
+}

@@ -3,13 +3,10 @@
  * The first runs are one longer where it does not divide. Parts beyond the experts hold the same run as the first.
  */
 export function splitExperts(experts: number, parts: number, layers = "all"): string[] {
-	const holds: string[] = [];
-	let first = 0;
-	for (let part = 0; part < Math.min(parts, experts); part++) {
-		const count = Math.floor(experts / Math.min(parts, experts)) + (part < experts % parts ? 1 : 0);
-		holds.push(`${layers}:${first}-${first + count - 1}`);
-		first += count;
-	}
-	while (holds.length < parts) holds.push(holds[0]!);
-	return holds;
+	const runs = Math.min(parts, experts);
+	const firstOf = (run: number) => run * Math.floor(experts / runs) + Math.min(run, experts % runs);
+	return Array.from({ length: parts }, (_, part) => {
+		const run = part < runs ? part : 0;
+		return `${layers}:${firstOf(run)}-${firstOf(run + 1) - 1}`;
+	});
 }

@@ -1,0 +1,77 @@
+import { Kysely, PostgresDialect, type SqliteDatabase, SqliteDialect, sql } from "kysely";
+import { KvasirError } from "../errors.ts";
+
+/** Where a store lives: a file, `:memory:`, or `postgres://...`. */
+export type Location = string;
+
+/** An open database. All integers come back as bigint, from SQLite and from PostgreSQL. */
+export interface Database<Tables> {
+	readonly kysely: Kysely<Tables>;
+	readonly postgres: boolean;
+	close(): Promise<void>;
+}
+
+/** True for a PostgreSQL URL. */
+export function isPostgres(location: Location): boolean {
+	return /^postgres(ql)?:\/\//.test(location);
+}
+
+/** A location as it may be shown: a URL without its password. */
+export function shownLocation(location: Location): string {
+	return isPostgres(location) ? location.replace(/\/\/[^@/]*@/, "//").replace(/\?.*$/, "") : location;
+}
+
+/** Opens or creates a database. Throws `ledger` when it cannot. */
+export async function openDatabase<Tables>(location: Location): Promise<Database<Tables>> {
+	try {
+		return isPostgres(location) ? await openPostgres<Tables>(location) : await openSqlite<Tables>(location);
+	} catch (cause) {
+		throw new KvasirError("ledger", `Cannot open the ledger at ${shownLocation(location)}: ${messageOf(cause)}`, {
+			hint: "Check KVASIR_HUB_DB or KVASIR_GATEWAY_DB, and who may write there",
+		});
+	}
+}
+
+async function openSqlite<Tables>(path: string): Promise<Database<Tables>> {
+	const { default: Libsql } = await import("libsql");
+	const file = new Libsql(path);
+	file.defaultSafeIntegers(true);
+	// FULL: a commit that was answered survives a power cut. The store commits in groups, so this costs one fsync a group.
+	for (const pragma of ["journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "busy_timeout=10000"]) {
+		file.prepare(`PRAGMA ${pragma}`).all();
+	}
+	const kysely = new Kysely<Tables>({
+		dialect: new SqliteDialect({ database: file as unknown as SqliteDatabase }),
+	});
+	return { kysely, postgres: false, close: () => kysely.destroy() };
+}
+
+const bigintOid = 20;
+const numericOid = 1700;
+
+async function openPostgres<Tables>(url: string): Promise<Database<Tables>> {
+	const { default: pg } = await import("pg");
+	const pool = new pg.Pool({
+		connectionString: url,
+		max: 4,
+		connectionTimeoutMillis: 10_000,
+		types: {
+			getTypeParser: (oid: number, format?: "text" | "binary") =>
+				oid === bigintOid || oid === numericOid ? BigInt : pg.types.getTypeParser(oid, format as "text"),
+		},
+	});
+	// A connection that breaks while idle is replaced by the pool; without a listener it would end the process.
+	pool.on("error", () => {});
+	const kysely = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) });
+	try {
+		await sql`select 1`.execute(kysely);
+	} catch (error) {
+		await kysely.destroy();
+		throw error;
+	}
+	return { kysely, postgres: true, close: () => kysely.destroy() };
+}
+
+function messageOf(cause: unknown): string {
+	return cause instanceof Error ? cause.message : String(cause);
+}

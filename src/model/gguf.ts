@@ -57,7 +57,7 @@ export async function openGguf(path: string): Promise<Gguf> {
 	}
 }
 
-function readTensor(shards: readonly GgufShard[], tensor: TensorInfo, start: number, length: number) {
+async function readTensor(shards: readonly GgufShard[], tensor: TensorInfo, start: number, length: number) {
 	if (start < 0 || length < 0 || start + length > tensor.bytes) {
 		const range = `bytes ${start} to ${start + length} of ${tensor.bytes}`;
 		throw new KvasirError("internal", `Cannot read tensor ${tensor.name}: ${range}`);

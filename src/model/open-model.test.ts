@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { packagePath } from "../io/built.ts";
+import { sha256 } from "../io/crypto.ts";
 import { dequantise } from "./dequantise.ts";
 import { openModel } from "./open-model.ts";
 
@@ -34,7 +35,6 @@ test.each([tiny, reference("kvasir-tiny-35moe-UD-Q4_K_XL.gguf"), reference("kvas
 
 test("openModel() identifies a model by its header bytes", async () => {
 	const model = await openModel(tiny);
-	const { sha256 } = await import("../io/crypto.ts");
 	const dataOffset = Math.min(...[...model.gguf.tensors.values()].map((tensor) => tensor.offset));
 	expect(model.modelId).toEqual(new Uint8Array(sha256(readFileSync(tiny).subarray(0, dataOffset))));
 	await model.weights.close();

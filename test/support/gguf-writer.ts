@@ -23,7 +23,7 @@ export interface TensorToWrite {
 export interface WriteOptions {
 	readonly version?: number;
 	readonly alignment?: number;
-	/** How many tensors each part holds, in order (the first may hold 0); one file without it. */
+	/** How many tensors each part holds, in order (the first may hold 0; the last takes the rest); one file without it. */
 	readonly splits?: readonly number[];
 }
 
@@ -64,7 +64,7 @@ export async function writeGguf(
 		own.set("split.no", index).set("split.count", splits.length);
 		own.set("split.tensors.count", { type: "i32", value: tensors.length });
 		if (options.alignment !== undefined) own.set("general.alignment", options.alignment);
-		await writeFile(part, own, tensors.slice(next, next + count), options);
+		await writeFile(part, own, tensors.slice(next, index === splits.length - 1 ? undefined : next + count), options);
 		next += count;
 		paths.push(part);
 	}

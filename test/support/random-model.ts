@@ -106,8 +106,10 @@ export async function writeRandomModel(
 		planned.push(...own.filter((tensor) => !isFused(tensor)), ...(types.fused ? [fusedGateUp(shape, layer)] : []));
 	}
 	const tensors = planned.map((tensor) => randomTensor(tensor, types, seed));
-	const metadata = new Map([...(await tinyTokenizer()), ...shapeMetadata(shape), ["general.name", `random ${seed}`]]);
-	return writeGguf(path, metadata as Map<string, unknown>, tensors, options);
+	const metadata = new Map<string, unknown>([...(await tinyTokenizer()), ...shapeMetadata(shape)]);
+	metadata.set("general.name", `random ${seed}`);
+	metadata.set("qwen35moe.rope.freq_base", { type: "f32", value: shape.attention.ropeTheta });
+	return writeGguf(path, metadata, tensors, options);
 }
 
 async function tinyTokenizer(): Promise<[string, unknown][]> {

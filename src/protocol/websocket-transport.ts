@@ -40,7 +40,7 @@ export function webSocketTransport(ws: WebSocket, socket: Socket): Transport {
 	function close(code: number, reason: string): void {
 		if (ownEnd !== null) return;
 		ownEnd = { code, reason };
-		ws.close(code, Buffer.from(reason, "utf8").subarray(0, 120).toString("latin1"));
+		ws.close(code, reason.replace(/[^ -~]/g, "?").slice(0, 120));
 	}
 
 	return {

@@ -1,0 +1,128 @@
+import type { IncomingMessage } from "node:http";
+import { addressOf } from "../io/base58.ts";
+import type { Clock } from "../io/clock.ts";
+import type { Random } from "../io/random.ts";
+import { authorizationOfSubprotocols, checkAuthorization } from "../protocol/authorization.ts";
+import type { NonceCache } from "../protocol/nonce-cache.ts";
+import type { Admission } from "./admission.ts";
+import { type Counted, createCounted } from "./counted.ts";
+import { spliceLimits } from "./limits.ts";
+import { limitNameOf } from "./peer-address.ts";
+import { drawRetryAfter, type Refusal } from "./refusals.ts";
+import { timeHeader } from "./router.ts";
+import type { WorkerTarget } from "./targets.ts";
+import { createKeyedBuckets, createTokenBucket } from "./token-bucket.ts";
+
+/** Limits that an operator may set. */
+export interface AdmitLimits {
+	readonly admitRatePerSecond: number;
+	readonly linksPerKeyMax: number;
+	readonly linksPerAddressMax: number;
+}
+
+export const defaultAdmitLimits: AdmitLimits = {
+	admitRatePerSecond: spliceLimits.admitRatePerSecond,
+	linksPerKeyMax: spliceLimits.linksPerKeyMax,
+	linksPerAddressMax: spliceLimits.linksPerAddressMax,
+};
+
+export interface AdmitParts {
+	/** The hosts that workers dial and sign, first one first. */
+	publicHosts(): readonly string[];
+	readonly admission: Admission;
+	readonly limits: AdmitLimits;
+	readonly clock: Clock;
+	readonly random: Random;
+	readonly nonces: NonceCache;
+}
+
+/** Let in: the proved key, and the function that gives its places back. */
+export interface AdmittedWorker {
+	readonly key: Uint8Array;
+	release(): void;
+}
+
+/** The order in which a stranger is checked: cheap and per address first, so that one bad address spends only its own quota. */
+export interface Admitter {
+	/** For a link that will live. */
+	link(request: IncomingMessage, target: WorkerTarget, peer: string): Promise<AdmittedWorker | Refusal>;
+	/** For one manifest or slice. */
+	slice(request: IncomingMessage, target: WorkerTarget, peer: string): Promise<AdmittedWorker | Refusal>;
+	/** Live links by the name of their address (limitNameOf). */
+	readonly addresses: Counted;
+}
+
+export function createAdmitter(parts: AdmitParts): Admitter {
+	const { admission, limits, clock, random } = parts;
+	const attempts = createKeyedBuckets(
+		{ perSecond: spliceLimits.attemptRatePerSecond, burst: spliceLimits.attemptBurst },
+		clock,
+		spliceLimits.ratedPeersMax,
+	);
+	const slices = createKeyedBuckets(
+		{ perSecond: spliceLimits.sliceRatePerSecond, burst: spliceLimits.sliceBurst },
+		clock,
+		spliceLimits.ratedPeersMax,
+	);
+	const burst = Math.max(1, limits.admitRatePerSecond * (spliceLimits.admitBurst / spliceLimits.admitRatePerSecond));
+	const upgrades = createTokenBucket({ perSecond: limits.admitRatePerSecond, burst }, clock);
+	const keys = createCounted(limits.linksPerKeyMax);
+	const addresses = createCounted(limits.linksPerAddressMax);
+
+	const busy = (reason: string): Refusal => ({
+		code: "busy",
+		reason,
+		retryAfterSeconds: drawRetryAfter(random.uniform, spliceLimits.retryAfterBusySecondsMax),
+	});
+
+	async function prove(request: IncomingMessage, { model }: WorkerTarget): Promise<Uint8Array | Refusal> {
+		const check = authenticate(request, model, parts);
+		if (!check.ok) {
+			const headers = check.reason === "skew" ? timeHeader(clock) : {};
+			return { code: "unauthorized", reason: check.reason, headers };
+		}
+		const invite = request.headers["x-kvasir-invite"];
+		const admitted = await admission.check(addressOf(check.key), typeof invite === "string" ? invite : undefined);
+		return admitted.ok ? check.key : { code: "not_admitted", reason: admitted.reason };
+	}
+
+	return {
+		addresses,
+		async link(request, target, peer) {
+			if (!attempts.take(limitNameOf(peer))) return busy("attempts_per_address");
+			const key = await prove(request, target);
+			if (!(key instanceof Uint8Array)) return key;
+			if (!upgrades.take()) return busy("admit_rate");
+			const releaseAddress = addresses.take(limitNameOf(peer));
+			if (releaseAddress === null) return busy("links_per_address");
+			const releaseKey = keys.take(addressOf(key));
+			if (releaseKey === null) {
+				releaseAddress();
+				return busy("links_per_key");
+			}
+			return {
+				key,
+				release() {
+					releaseKey();
+					releaseAddress();
+				},
+			};
+		},
+		async slice(request, target, peer) {
+			if (!slices.take(limitNameOf(peer))) return busy("slices_per_address");
+			const key = await prove(request, target);
+			if (!(key instanceof Uint8Array)) return key;
+			if (!slices.take(addressOf(key))) return busy("slices_per_key");
+			return { key, release() {} };
+		},
+	};
+}
+
+function authenticate(request: IncomingMessage, model: string, { publicHosts, clock, nonces }: AdmitParts) {
+	const { headers } = request;
+	const authorization = headers.authorization ?? authorizationOfSubprotocols(headers["sec-websocket-protocol"]);
+	const hosts = publicHosts();
+	// The received Host only chooses among our own names; it is never believed.
+	const host = hosts.find((one) => one.toLowerCase() === headers.host?.toLowerCase()) ?? hosts[0] ?? "";
+	return checkAuthorization(authorization, { label: "kvasir/1 relay", host, model }, { clock, nonces });
+}

@@ -1,0 +1,102 @@
+import http, { type IncomingMessage, type RequestListener, type ServerResponse } from "node:http";
+import https from "node:https";
+import type { Socket } from "node:net";
+import { createCounted } from "./counted.ts";
+import { fetchThroughHub, type GatewaySpliceParts, peerOf, spliceWorker } from "./gateway-splice.ts";
+import { spliceLimits } from "./limits.ts";
+import { limitNameOf } from "./peer-address.ts";
+import { parserRefusal, type Refusal, refuseResponse, refuseSocket } from "./refusals.ts";
+import { readWorkerTarget } from "./targets.ts";
+
+/** PEM texts. */
+export interface Certificate {
+	readonly cert: string | Buffer;
+	readonly key: string | Buffer;
+}
+
+const httpOptions = {
+	maxHeaderSize: spliceLimits.requestHeadBytesMax,
+	headersTimeout: spliceLimits.headMs,
+	requestTimeout: spliceLimits.headMs,
+	keepAliveTimeout: 5_000,
+	connectionsCheckingInterval: 1_000,
+	noDelay: true,
+};
+
+/** The public server, not yet listening: upgrades, slices, and `routes` for everything else. */
+export function createGatewayServer(
+	certificate: Certificate | null,
+	routes: RequestListener,
+	parts: GatewaySpliceParts,
+): http.Server | https.Server {
+	const { clock, log, metrics } = parts;
+	const server =
+		certificate === null
+			? http.createServer(httpOptions)
+			: https.createServer({
+					...httpOptions,
+					...certificate,
+					minVersion: "TLSv1.2",
+					handshakeTimeout: spliceLimits.tlsHandshakeMs,
+					// An end in one direction leaves the other, as on plain sockets.
+					allowHalfOpen: true,
+				} as https.ServerOptions);
+	server.maxConnections = spliceLimits.connectionsMax;
+	limitConnections(server, parts);
+
+	function report(request: IncomingMessage | null, refusal: Refusal): void {
+		metrics.request(refusal.reason);
+		const peer = request === null ? undefined : peerOf(request, parts);
+		log.info({ code: refusal.code, reason: refusal.reason, peer }, "refused");
+	}
+
+	server.on("upgrade", (request, stream, head) => {
+		const socket = stream as Socket;
+		socket.on("error", () => {});
+		void spliceWorker(request, socket, head, parts).then((refusal) => {
+			if (refusal === null) return;
+			report(request, refusal);
+			refuseSocket(socket, refusal, clock);
+		});
+	});
+	server.on("request", (request: IncomingMessage, response: ServerResponse) => {
+		const target = readWorkerTarget(request.url ?? "");
+		if ("code" in target && target.code === "not_found") return routes(request, response);
+		void answerWorker(target, request, response).then((refusal) => {
+			if (refusal === null) return;
+			report(request, refusal);
+			refuseResponse(response, refusal);
+		});
+	});
+	server.on("clientError", (error, stream) => {
+		const refusal = parserRefusal(error);
+		report(null, refusal);
+		refuseSocket(stream, refusal, clock);
+	});
+
+	async function answerWorker(
+		target: ReturnType<typeof readWorkerTarget>,
+		request: IncomingMessage,
+		response: ServerResponse,
+	): Promise<Refusal | null> {
+		if ("code" in target) return target;
+		if (target.kind === "relay") return { code: "version", reason: "upgrade" };
+		return fetchThroughHub(request, response, target, parts);
+	}
+	return server;
+}
+
+/** Closes connections of an address that holds too many without a link; a trusted proxy's are everybody's, so not limited here. */
+function limitConnections(server: http.Server, { proxies, admitter, metrics }: GatewaySpliceParts): void {
+	const connections = createCounted(Number.POSITIVE_INFINITY);
+	server.on("connection", (socket: Socket) => {
+		const { remoteAddress } = socket;
+		if (remoteAddress === undefined || proxies.trusts(remoteAddress)) return;
+		const name = limitNameOf(proxies.peerOf(remoteAddress, undefined));
+		const release = connections.take(name)!;
+		socket.once("close", release);
+		if (connections.of(name) - admitter.addresses.of(name) <= spliceLimits.unadmittedPerAddressMax) return;
+		metrics.request("connections_per_address");
+		socket.destroy();
+	});
+}

@@ -1,0 +1,51 @@
+import type { Clock } from "../io/clock.ts";
+import type { HubMetrics } from "./hub-metrics.ts";
+import type { ParkedSockets } from "./parked.ts";
+import type { RelayMeter } from "./relay-meter.ts";
+import type { Route } from "./router.ts";
+
+/** Relays listed in one status answer. */
+const statusRelaysMax = 1_000;
+
+/** The hub's own routes on its API port: health and metrics for anyone on the LAN, status for the gateway and listed backbones. */
+export function hubAdminRoutes({
+	metrics,
+	meter,
+	parked,
+	clock,
+}: {
+	metrics: HubMetrics;
+	meter: RelayMeter;
+	parked: ParkedSockets | null;
+	clock: Clock;
+}): Route[] {
+	const startedAtMs = clock.now();
+	return [
+		{ method: "GET", path: "/health", caller: "anyone", handle: () => ({ status: 200, json: { status: "ok" } }) },
+		{
+			method: "GET",
+			path: "/metrics",
+			caller: "anyone",
+			handle: async () => ({
+				status: 200,
+				text: await metrics.registry.metrics(),
+				type: metrics.registry.contentType,
+			}),
+		},
+		{
+			method: "GET",
+			path: "/status",
+			caller: "gateway",
+			handle: () => ({
+				status: 200,
+				json: {
+					startedAtMs,
+					parked: parked?.counts() ?? [],
+					waiting: parked?.waiting ?? 0,
+					relays: [...meter.live].slice(0, statusRelaysMax).map((relay) => relay.count()),
+					relayCount: meter.live.size,
+				},
+			}),
+		},
+	];
+}

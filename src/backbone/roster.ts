@@ -31,7 +31,6 @@ export class Roster {
 	readonly #clock: Clock;
 	readonly #log: Logger;
 	readonly #emit: (event: RosterEvent) => void;
-	readonly #isAlive: (worker: WorkerLink, timeoutMs: number) => Promise<boolean>;
 	readonly #workers = new Map<string, WorkerLink>();
 	readonly #epochs = new Map<string, number>();
 	readonly #quarantines = new Map<string, { untilMs: number; times: number }>();
@@ -42,14 +41,11 @@ export class Roster {
 		clock: Clock;
 		log: Logger;
 		emit: (event: RosterEvent) => void;
-		/** Asks over the link whether its peer is there. */
-		isAlive: (worker: WorkerLink, timeoutMs: number) => Promise<boolean>;
 	}) {
 		this.#model = parts.model;
 		this.#clock = parts.clock;
 		this.#log = parts.log;
 		this.#emit = parts.emit;
-		this.#isAlive = parts.isAlive;
 	}
 
 	get workers(): readonly WorkerLink[] {
@@ -101,7 +97,7 @@ export class Roster {
 			worker.link.send({ kind: "refuse", id: null, code: "stale_epoch", text: String(verdict.epoch) });
 			return this.#refuse(worker, "stale_epoch");
 		}
-		if (verdict.kind === "ask_incumbent" && (await this.#isAlive(incumbent!, incumbentMs))) {
+		if (verdict.kind === "ask_incumbent" && (await incumbent!.showsLife(incumbentMs))) {
 			worker.bye("key_in_use", "Another instance works under this key", keyInUseRetryMs, closeCodes.takenOver);
 			return this.#refuse(worker, "key_in_use");
 		}

@@ -27,6 +27,9 @@ const messageMs = 1000;
 const pauseMs = 500;
 const pauseMsMax = 60_000;
 
+/** How often a link is looked at while it is asked for a sign of life. */
+const lookEveryMs = 20;
+
 /** Who hears of what a worker says that is not an answer to a dispatch. */
 export interface WorkerListener {
 	/** The set it serves changed. */
@@ -50,7 +53,8 @@ export class WorkerLink implements Holder {
 	readonly lane: Lane;
 	/** The hub's id of the spliced connection; empty where no hub carried it. */
 	readonly relay: string;
-	readonly since: number;
+	/** Wall clock when it joined. */
+	readonly sinceMs: number;
 	/** Answers by what became of them: answered, late, stale, and refusals by their code. */
 	readonly outcomes = new Map<string, number>();
 	answeredPairs = 0;
@@ -59,6 +63,7 @@ export class WorkerLink implements Holder {
 	quarantinedUntilMs = 0;
 	readonly #limits: Offer;
 	readonly #clock: Clock;
+	readonly #bytesRead: () => number;
 	readonly #rowBytes: number;
 	#failuresInARow = 0;
 	#pausedUntilMs = 0;
@@ -69,6 +74,8 @@ export class WorkerLink implements Holder {
 		limits: Offer;
 		model: ModelFacts;
 		relay: string;
+		/** Bytes that arrived on the connection so far. */
+		bytesRead: () => number;
 		clock: Clock;
 		listener: WorkerListener;
 	}) {
@@ -77,9 +84,10 @@ export class WorkerLink implements Holder {
 		this.link = link;
 		this.hello = hello;
 		this.relay = parts.relay;
-		this.since = clock.now();
+		this.sinceMs = clock.now();
 		this.#limits = parts.limits;
 		this.#clock = clock;
+		this.#bytesRead = parts.bytesRead;
 		this.#rowBytes = model.hidden * 4;
 		this.holdings = new Holdings(model);
 		this.lane = new Lane({
@@ -127,6 +135,22 @@ export class WorkerLink implements Holder {
 		return this.holdings.replace(this.hello.holds.filter((range) => equalBytes(range.modelId, modelId)));
 	}
 
+	/** Asks its peer for a sign of life, in whatever bytes; false when none came in time or the link ended. */
+	async showsLife(timeoutMs: number): Promise<boolean> {
+		let over = false;
+		this.link.ended.then(() => {
+			over = true;
+		});
+		const before = this.#bytesRead();
+		const giveUpAtMs = this.#clock.monotonic() + timeoutMs;
+		this.link.send({ kind: "ping", sequence: 0, senderTimeUs: Math.round(this.#clock.monotonic() * 1000) });
+		while (!over && this.#clock.monotonic() < giveUpAtMs) {
+			await this.#clock.sleep(lookEveryMs);
+			if (this.#bytesRead() !== before) return true;
+		}
+		return false;
+	}
+
 	assign(assign: Omit<Assign, "kind">): void {
 		this.link.send({ kind: "assign", ...assign });
 	}
@@ -162,6 +186,7 @@ export class WorkerLink implements Holder {
 	/** It broke the protocol: the link ends, and with it everything that waits for it. */
 	malformed(state: string): void {
 		this.count("malformed");
+		this.draining = true;
 		this.lane.close();
 		this.link.close(closeCodes.malformed, state);
 	}
@@ -191,14 +216,7 @@ export class WorkerLink implements Holder {
 				this.draining = true;
 				this.link.close(closeCodes.normal, message.code);
 				break;
-			case "unknown":
-				this.link.send({ kind: "refuse", id: null, code: "unknown_kind", text: `kind ${message.number}` });
-				break;
-			case "ping":
-			case "pong":
-				break;
-			default:
-				this.malformed(`a worker does not send ${message.kind}`);
+			// The link itself answers pings and unknown kinds, and refuses what only a backbone sends.
 		}
 	}
 

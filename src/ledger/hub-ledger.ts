@@ -24,6 +24,7 @@ export async function openHubLedger(location: Location, { clock }: { clock: Cloc
 		entriesAfter: (after, hash, limit) => thread.call("entriesAfter", after, hash, limit),
 		recordRelays: (counts) => thread.call("recordRelays", counts),
 		totals: (after, upTo) => thread.call("totals", after, upTo),
+		conflicts: () => thread.call("conflicts"),
 		checkChain: () => thread.call("checkChain"),
 		waitForEntries(after, waitMs, signal) {
 			if (head > after || signal?.aborted) return Promise.resolve();

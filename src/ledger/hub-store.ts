@@ -28,6 +28,13 @@ export interface WalletTotal {
 	readonly bytes: bigint;
 }
 
+/** A receipt that came for a number already taken, with its backbone's signature. */
+export interface Conflict {
+	readonly entry: number;
+	readonly body: Uint8Array;
+	readonly signature: Uint8Array;
+}
+
 /** The hub's ledger: receipts in, numbered entries out. Everything is durable before it resolves. */
 export interface HubStore {
 	/** Hex, 16 bytes, made with the store. */
@@ -39,6 +46,8 @@ export interface HubStore {
 	recordRelays(counts: readonly RelayCount[]): Promise<void>;
 	/** Credited bytes of entries after `after`, up to `upTo` (null: all), by wallet and rate. */
 	totals(after: number, upTo: number | null): Promise<readonly WalletTotal[]>;
+	/** Receipts that claimed a number another receipt has, the newest 1000: evidence that anybody can check. */
+	conflicts(): Promise<readonly Conflict[]>;
 	/** Recomputes the chain; what does not fit, in words. */
 	checkChain(): Promise<readonly string[]>;
 	close(): Promise<void>;
@@ -65,7 +74,8 @@ export async function openHubStore(location: Location, options: HubStoreOptions)
 		.values(fresh)
 		.onConflict((oc) => oc.doNothing())
 		.execute();
-	const { ledger_id: ledgerId } = await kysely.selectFrom("hub_ledger").select("ledger_id").executeTakeFirstOrThrow();
+	const { ledger_id: ledgerId, head } = await kysely.selectFrom("hub_ledger").selectAll().executeTakeFirstOrThrow();
+	options.onHead?.(Number(head));
 	const policies = options.policies ?? knownPolicies;
 
 	const group = new GroupCommit<Candidate, ReceiptVerdict>(async (candidates) => {
@@ -105,6 +115,10 @@ export async function openHubStore(location: Location, options: HubStoreOptions)
 				.groupBy(["payout", "rate"])
 				.orderBy("payout")
 				.execute();
+		},
+		async conflicts() {
+			const rows = await kysely.selectFrom("hub_conflicts").selectAll().orderBy("entry", "desc").limit(1000).execute();
+			return rows.map(({ entry, body, signature }) => ({ entry: Number(entry), body, signature }));
 		},
 		async checkChain() {
 			const wrong: string[] = [];

@@ -81,7 +81,10 @@ export class StoreThread {
 	}
 
 	#settle(reply: StoreReply): void {
-		if ("head" in reply) return this.#onHead(reply.head);
+		if ("head" in reply) {
+			this.#onHead(reply.head);
+			return;
+		}
 		const id = "opened" in reply ? 0 : reply.id;
 		const pending = this.#pending.get(id);
 		this.#pending.delete(id);

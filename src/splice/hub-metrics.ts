@@ -24,7 +24,7 @@ export function createHubMetrics(meter: RelayMeter, parked: ParkedSockets | null
 		help: "Workers tied to a backbone now",
 		registers,
 		collect() {
-			this.set(meter.live.size);
+			this.set(meter.counts().length);
 		},
 	});
 	new Counter({
@@ -33,12 +33,7 @@ export function createHubMetrics(meter: RelayMeter, parked: ParkedSockets | null
 		labelNames: ["direction"],
 		registers,
 		collect() {
-			let { fromWorker, toWorker } = meter.ended;
-			for (const relay of meter.live) {
-				const count = relay.count();
-				fromWorker += count.bytesFromWorker;
-				toWorker += count.bytesToWorker;
-			}
+			const { fromWorker, toWorker } = meter.total();
 			this.reset();
 			this.inc({ direction: "from_worker" }, fromWorker);
 			this.inc({ direction: "to_worker" }, toWorker);

@@ -101,7 +101,10 @@ async function relay(
 		return unavailable("backbone_refused", random);
 	}
 	const bytes = countingFrom(answer.socket, answer.rest);
-	const relayed = meter.begin({ relayId, worker: worker.key, backbone: from.backbone, model: from.model }, bytes);
+	const relayed = meter.begin(
+		{ relay: relayId, worker: worker.key, backbone: from.backbone, model: from.model },
+		bytes,
+	);
 	metrics.request("relayed");
 	log.info(
 		{ relay: relayId, worker: worker.key, peer: worker.peer, backbone: from.backbone, model: from.model },
@@ -113,7 +116,7 @@ async function relay(
 	void tie(socket, answer.socket, { clock, idleMs: spliceLimits.idleMs, halfClosedMs: spliceLimits.halfClosedMs }).then(
 		async (end) => {
 			const count = relayed.count();
-			await relayed.end();
+			relayed.end();
 			log.info(
 				{ relay: relayId, worker: worker.key, end, up: count.bytesFromWorker, down: count.bytesToWorker },
 				"relay closed",

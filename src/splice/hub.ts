@@ -10,7 +10,7 @@ import { createHubRelayServer } from "./hub-relay.ts";
 import { spliceLimits } from "./limits.ts";
 import { type ListenAddress, listen } from "./listener.ts";
 import { createParkedSockets } from "./parked.ts";
-import { createRelayMeter, type RelayStore } from "./relay-meter.ts";
+import { createRelayMeter, type RelayMeter, type RelayStore } from "./relay-meter.ts";
 import { createRouter, type Route } from "./router.ts";
 import { within } from "./within.ts";
 
@@ -26,8 +26,8 @@ export interface HubOptions {
 	readonly ledgerId: string;
 	/** Dial this backbone instead of waiting for parked connections. */
 	readonly dispatch?: ListenAddress;
-	/** The ledger's routes of the API port. */
-	readonly routes?: readonly Route[];
+	/** The ledger's routes of the API port, given the meter that bounds what receipts may claim. */
+	readonly routes?: (meter: RelayMeter) => readonly Route[];
 }
 
 export interface HubParts {
@@ -59,7 +59,7 @@ export async function startHub(options: HubOptions, { clock, random, log, relays
 	const source = options.dispatch === undefined ? parked! : dialledBackbone(options.dispatch, clock);
 	const metrics = createHubMetrics(meter, parked);
 
-	const routes = [...hubAdminRoutes({ metrics, meter, parked, clock }), ...(options.routes ?? [])];
+	const routes = [...hubAdminRoutes({ metrics, meter, parked, clock }), ...(options.routes?.(meter) ?? [])];
 	const router = createRouter(routes, {
 		clock,
 		log,
@@ -85,6 +85,7 @@ export async function startHub(options: HubOptions, { clock, random, log, relays
 	const common = { clock, random, log, nonces, closing: closing.signal };
 	const server = createHubRelayServer({ source, park: parking, secret: options.secret, meter, metrics, ...common });
 	const relay = await listen(server, options.relay).catch(async (error) => {
+		meter.stop();
 		await api.close();
 		throw error;
 	});
@@ -93,8 +94,7 @@ export async function startHub(options: HubOptions, { clock, random, log, relays
 		relay: relay.address,
 		api: api.address,
 		bytesFromWorker(relayId) {
-			const relay = [...meter.live].find((live) => live.relayId === relayId);
-			return relay?.count().bytesFromWorker ?? null;
+			return meter.find(relayId)?.bytesFromWorker ?? null;
 		},
 		async drain(graceMs) {
 			relay.stop();
@@ -104,6 +104,7 @@ export async function startHub(options: HubOptions, { clock, random, log, relays
 			closing.abort();
 			parked?.close();
 			await Promise.all([relay.close(), api.close()]);
+			meter.stop();
 			await meter.settled();
 		},
 	};

@@ -5,105 +5,115 @@ import { spliceLimits } from "./limits.ts";
 /** What one relay carried: the plausibility bound of its receipts (ledger.md section 2). */
 export interface RelayCount {
 	/** 32 hex digits, named to the backbone in `X-Kvasir-Relay`. */
-	readonly relayId: string;
+	readonly relay: string;
 	/** Base58. */
 	readonly worker: string;
 	/** Base58; empty for a dialled backbone. */
 	readonly backbone: string;
 	readonly model: string;
 	readonly openedAtMs: number;
-	readonly closedAtMs: number | null;
 	readonly bytesFromWorker: number;
 	readonly bytesToWorker: number;
 }
 
-/** Keeps relay counters durably: inserts a relay's row or raises its counts. */
+/** Keeps relay counters durably: adds a relay's row or raises its counts. */
 export interface RelayStore {
-	saveRelay(count: RelayCount): Promise<void>;
+	saveRelays(counts: readonly RelayCount[]): Promise<void>;
 }
+
+/** The two live counters of a relay. */
+export type RelayBytes = () => { readonly fromWorker: number; readonly toWorker: number };
 
 /** A relay being counted. */
 export interface MeteredRelay {
-	readonly relayId: string;
 	count(): RelayCount;
-	/** Stores the last counts; resolves when they are stored or the store refused. */
-	end(): Promise<void>;
+	/** Stores the last counts. */
+	end(): void;
 }
 
 export interface RelayMeter {
-	/** Starts counting; `bytes` reads the two live counters. */
-	begin(
-		facts: { relayId: string; worker: string; backbone: string; model: string },
-		bytes: () => { fromWorker: number; toWorker: number },
-	): MeteredRelay;
-	readonly live: ReadonlySet<MeteredRelay>;
+	begin(facts: Pick<RelayCount, "relay" | "worker" | "backbone" | "model">, bytes: RelayBytes): MeteredRelay;
+	/** The counts of a live relay; null for any other. */
+	find(relay: string): RelayCount | null;
+	/** Those that are live. */
+	counts(): RelayCount[];
+	/** Bytes of all relays, ended ones included. */
+	total(): { fromWorker: number; toWorker: number };
 	/** Resolves when no relay is live and all counters are stored. */
 	settled(): Promise<void>;
-	/** Bytes of all relays that have ended. */
-	readonly ended: { fromWorker: number; toWorker: number };
+	/** Stores no more at intervals. */
+	stop(): void;
 }
 
-/** Counts by relay id, stored when a relay ends and every 10 s while it lives. */
+/** Counts by relay id, stored when a relay begins and ends, and all live ones together every 10 s. */
 export function createRelayMeter(store: RelayStore, { clock, log }: { clock: Clock; log: Logger }): RelayMeter {
-	const live = new Set<MeteredRelay>();
+	const live = new Map<string, MeteredRelay>();
 	const ended = { fromWorker: 0, toWorker: 0 };
-	const unsettled = new Set<Promise<void>>();
+	const waiting: (() => void)[] = [];
+	// One write at a time, in order: an older count never lands on a newer one.
+	let written: Promise<void> = Promise.resolve();
+	let writing = 0;
 
-	async function save(count: RelayCount): Promise<void> {
-		try {
-			await store.saveRelay(count);
-		} catch (error) {
-			// The receipts of this relay become `unmetered`, which is counted there; the link itself is not harmed.
-			log.error({ error, relay: count.relayId }, "relay counters could not be stored");
-		}
+	function save(counts: readonly RelayCount[]): void {
+		writing += 1;
+		written = written
+			.then(() => store.saveRelays(counts))
+			.catch((error: unknown) => {
+				// The receipts of these relays may become `unmetered`, which is counted there; the links are not harmed.
+				log.error({ error: String(error), relays: counts.length }, "relay counters could not be stored");
+			})
+			.then(() => {
+				writing -= 1;
+				wake();
+			});
+	}
+
+	function wake(): void {
+		if (live.size === 0 && writing === 0) for (const resolve of waiting.splice(0)) resolve();
+	}
+
+	const counts = () => [...live.values()].map((relay) => relay.count());
+
+	let cancel = clock.after(spliceLimits.relayStoreMs, storeAll);
+	function storeAll(): void {
+		// A store that is still busy with the last round is not given another.
+		if (live.size > 0 && writing === 0) save(counts());
+		cancel = clock.after(spliceLimits.relayStoreMs, storeAll);
 	}
 
 	return {
-		live,
-		ended,
-		async settled() {
-			while (unsettled.size > 0) await Promise.all(unsettled);
-		},
 		begin(facts, bytes) {
 			const openedAtMs = clock.now();
-			let closedAtMs: number | null = null;
-			let cancel = clock.after(spliceLimits.relayStoreMs, again);
-			// One write at a time, in order: an older count never lands on a newer one.
-			let saved = Promise.resolve();
-			let saving = false;
-			function again(): void {
-				if (!saving) {
-					saving = true;
-					saved = save(relay.count()).finally(() => {
-						saving = false;
-					});
-				}
-				cancel = clock.after(spliceLimits.relayStoreMs, again);
-			}
-			let settle: () => void = () => {};
-			const settled = new Promise<void>((resolve) => {
-				settle = resolve;
-			}).then(() => void unsettled.delete(settled));
-			unsettled.add(settled);
 			const relay: MeteredRelay = {
-				relayId: facts.relayId,
 				count() {
 					const { fromWorker, toWorker } = bytes();
-					return { ...facts, openedAtMs, closedAtMs, bytesFromWorker: fromWorker, bytesToWorker: toWorker };
+					return { ...facts, openedAtMs, bytesFromWorker: fromWorker, bytesToWorker: toWorker };
 				},
 				end() {
-					cancel();
-					closedAtMs = clock.now();
 					const count = relay.count();
-					live.delete(relay);
+					if (!live.delete(facts.relay)) return;
 					ended.fromWorker += count.bytesFromWorker;
 					ended.toWorker += count.bytesToWorker;
-					saved.then(() => save(count)).then(settle);
-					return settled;
+					save([count]);
 				},
 			};
-			live.add(relay);
+			live.set(facts.relay, relay);
+			// A row from the start: receipts add up against it.
+			save([relay.count()]);
 			return relay;
 		},
+		find: (relay) => live.get(relay)?.count() ?? null,
+		counts,
+		total() {
+			const sum = { ...ended };
+			for (const { bytesFromWorker, bytesToWorker } of counts()) {
+				sum.fromWorker += bytesFromWorker;
+				sum.toWorker += bytesToWorker;
+			}
+			return sum;
+		},
+		settled: () =>
+			live.size === 0 && writing === 0 ? Promise.resolve() : new Promise((resolve) => waiting.push(resolve)),
+		stop: () => cancel(),
 	};
 }

@@ -23,7 +23,12 @@ export interface RelayRows extends RelayStore {
 
 export function relayRows(): RelayRows {
 	const rows = new Map<string, RelayCount>();
-	return { rows, saveRelay: async (count) => void rows.set(count.relayId, count) };
+	return {
+		rows,
+		async saveRelays(counts) {
+			for (const count of counts) rows.set(count.relay, count);
+		},
+	};
 }
 
 /** A key that is the same on every run. */

@@ -1,13 +1,13 @@
 import { f32ToF16 } from "./half.ts";
 import type { Xorshift } from "./xorshift.ts";
 
-// Random weights of a wanted standard deviation and mean 0. Floats are uniform, because uniform needs no function whose
+// Random weights of a wanted standard deviation. Floats are uniform, because uniform needs no function whose
 // last bit could differ between machines.
 
 /** Uniform binary32 weights. */
-export function randomFloats(random: Xorshift, count: number, deviation: number): Float32Array {
+export function randomFloats(random: Xorshift, count: number, mean: number, deviation: number): Float32Array {
 	const width = deviation * Math.sqrt(12);
-	return Float32Array.from({ length: count }, () => (random.uniform() - 0.5) * width);
+	return Float32Array.from({ length: count }, () => mean + (random.uniform() - 0.5) * width);
 }
 
 /** Words of a Q4_K block: 4 of scales, 32 of nibbles. */

@@ -7,15 +7,20 @@ import type { Xorshift } from "../../src/model/xorshift.ts";
 /** Root mean square of a random 6-bit number. */
 const scaleRms = Math.sqrt((63 * 127) / 6);
 
-/** `count` random weights of a type as GGUF blocks: mean 0, about the wanted standard deviation, scales of the K-quants random too. */
-export function randomBlocks(random: Xorshift, type: TensorType, count: number, deviation: number): Uint8Array {
+/** `count` random weights of a type as GGUF blocks: of a mean (0 where quantised) and about the wanted standard deviation, scales of the K-quants random too. */
+export function randomBlocks(
+	random: Xorshift,
+	type: TensorType,
+	count: number,
+	{ mean, deviation }: { mean: number; deviation: number },
+): Uint8Array {
 	switch (type) {
 		case "F32":
-			return new Uint8Array(randomFloats(random, count, deviation).buffer);
+			return new Uint8Array(randomFloats(random, count, mean, deviation).buffer);
 		case "F16":
-			return new Uint8Array(Uint16Array.from(randomFloats(random, count, deviation), f32ToF16).buffer);
+			return new Uint8Array(Uint16Array.from(randomFloats(random, count, mean, deviation), f32ToF16).buffer);
 		case "BF16": {
-			const bits = new Uint32Array(randomFloats(random, count, deviation).buffer);
+			const bits = new Uint32Array(randomFloats(random, count, mean, deviation).buffer);
 			return new Uint8Array(Uint16Array.from(bits, (word) => word >>> 16).buffer);
 		}
 		default:

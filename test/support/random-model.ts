@@ -4,6 +4,7 @@ import { rowBytesOf } from "../../src/model/ggml-types.ts";
 import { openGguf } from "../../src/model/gguf.ts";
 import type { ModelShape } from "../../src/model/shape.ts";
 import { shapeMetadata } from "../../src/model/shape-metadata.ts";
+import { recipeOf } from "../../src/model/synthetic-recipe.ts";
 import { fusedGateUp, globalTensors, layerTensors, type PlannedTensor } from "../../src/model/tensor-plan.ts";
 import type { TensorType } from "../../src/model/weight-matrix.ts";
 import { Xorshift } from "../../src/model/xorshift.ts";
@@ -118,37 +119,20 @@ async function tinyTokenizer(): Promise<[string, unknown][]> {
 	return [...gguf.metadata].filter(([key]) => key.startsWith("tokenizer."));
 }
 
-function randomTensor({ name, ne }: PlannedTensor, types: RandomTypes, seed: string): TensorToWrite {
+function randomTensor(tensor: PlannedTensor, types: RandomTypes, seed: string): TensorToWrite {
+	const { name, ne } = tensor;
 	const count = ne.reduce((product, dimension) => product * dimension, 1);
-	const random = new Xorshift(sha256(Buffer.from(`${seed} ${name}`)));
-	const type = typeOf(name, ne, types);
+	const type = typeOf(tensor, types);
 	const byteLength = rowBytesOf(type, ne[0]!) * (count / ne[0]!);
 	if (!Number.isInteger(byteLength)) throw new Error(`${name}: ${ne[0]} is no whole number of ${type} blocks`);
-	return { name, ne, type, byteLength, bytes: () => weightsOf(name, type, ne, random) };
+	const random = new Xorshift(sha256(Buffer.from(`${seed} ${name}`)));
+	return { name, ne, type, byteLength, bytes: () => randomBlocks(random, type, count, recipeOf(tensor)) };
 }
 
-function typeOf(name: string, ne: readonly number[], types: RandomTypes): TensorType {
-	const isSmall = ne.length === 1 || /ssm_conv1d|ssm_alpha|ssm_beta|ffn_gate_inp/.test(name);
-	if (isSmall) return "F32";
+function typeOf(tensor: PlannedTensor, types: RandomTypes): TensorType {
+	const { name } = tensor;
+	if (recipeOf(tensor).small) return "F32";
 	if (name === "token_embd.weight") return types.embedding ?? types.matrices;
-	if (name === "output.weight")
-		return types.output === undefined || types.output === "tied" ? types.matrices : types.output;
+	if (name === "output.weight" && types.output !== "tied") return types.output ?? types.matrices;
 	return name.includes("down_exps") ? (types.down ?? types.matrices) : types.matrices;
-}
-
-/** Sizes that keep activations near 1 through any number of layers: matrices 1/sqrt(inputs), norms around 1. */
-function weightsOf(name: string, type: TensorType, ne: readonly number[], random: Xorshift): Uint8Array {
-	const count = ne.reduce((product, dimension) => product * dimension, 1);
-	if (/norm/.test(name)) return around(random, count, 1, 0.1);
-	if (name.endsWith("ssm_a")) return around(random, count, -0.5, 0.1);
-	if (name.endsWith("ssm_dt.bias")) return around(random, count, 0.1, 0.1);
-	if (name.endsWith("ssm_conv1d.weight")) return around(random, count, 0, 0.4);
-	if (name.endsWith("ffn_gate_inp.weight")) return around(random, count, 0, 2 / Math.sqrt(ne[0]!));
-	return randomBlocks(random, type, count, 1 / Math.sqrt(ne[0]!));
-}
-
-function around(random: Xorshift, count: number, mean: number, deviation: number): Uint8Array {
-	const uniform = random.uniform.bind(random);
-	const width = deviation * Math.sqrt(12);
-	return new Uint8Array(Float32Array.from({ length: count }, () => mean + (uniform() - 0.5) * width).buffer);
 }

@@ -1,6 +1,9 @@
 import type { ModelShape } from "../shape.ts";
 import { encodeModel, int64Constant, type OnnxModel, type OnnxNode } from "./onnx-model.ts";
 
+/** Keeps a near-zero q or k finite: the square of llama.cpp's bound on the length, far below any real one. */
+const lengthEpsilon = 1e-12;
+
 /**
  * The inside of a gated delta net layer, between its projections (qwen35moe.md section 3), for `tokens` rows of one sequence:
  * `qkv` (1, tokens, C), `z` (tokens x Nv, d), `b` and `a` (1, tokens, Nv), the layer's small weights, and the sequence's
@@ -11,7 +14,13 @@ export function deltaNetGraph(shape: ModelShape): OnnxModel {
 	const { keyHeads, valueHeads, headDim, convKernel } = shape.deltaNet;
 	const channels = (2 * keyHeads + valueHeads) * headDim;
 	return encodeModel({
-		nodes: [...convolution, ...normaliseKeys, ...tileHeads(valueHeads / keyHeads), ...gates, ...recurrence(shape)],
+		nodes: [
+			...convolution,
+			...normaliseKeys(headDim),
+			...tileHeads(valueHeads / keyHeads),
+			...gates,
+			...recurrence(shape),
+		],
 		inputs: [
 			{ name: "qkv", type: "float", dims: [1, "tokens", channels] },
 			{ name: "z", type: "float", dims: ["heads", headDim] },
@@ -32,11 +41,15 @@ export function deltaNetGraph(shape: ModelShape): OnnxModel {
 		constants: [
 			int64Constant("splitConv", [2 * keyHeads * headDim, valueHeads * headDim]),
 			int64Constant("keyShape", [1, -1, 2 * keyHeads, headDim]),
-			int64Constant("lastAxis", [-1]),
 			int64Constant("splitKeys", [keyHeads, keyHeads]),
 			int64Constant("flatShape", [1, -1, valueHeads * headDim]),
 			int64Constant("headShape", [-1, headDim]),
-			{ name: "epsilon", type: "float", dims: [], data: Float32Array.of(shape.rmsEpsilon) },
+			{
+				name: "unitScale",
+				type: "float",
+				dims: [headDim],
+				data: new Float32Array(headDim).fill(1 / Math.sqrt(headDim)),
+			},
 		],
 	});
 }
@@ -55,14 +68,19 @@ const convolution: readonly OnnxNode[] = [
 	{ op: "Split", inputs: ["mixed", "splitConv"], outputs: ["qk", "v"], attributes: { axis: { int: 2 } } },
 ];
 
-/** q and k at length 1, per head: x / max(||x||, epsilon), as llama.cpp does it. */
-const normaliseKeys: readonly OnnxNode[] = [
-	{ op: "Reshape", inputs: ["qk", "keyShape"], outputs: ["qkHeads"] },
-	{ op: "ReduceL2", inputs: ["qkHeads", "lastAxis"], outputs: ["length"] },
-	{ op: "Max", inputs: ["length", "epsilon"], outputs: ["lengthSafe"] },
-	{ op: "Div", inputs: ["qkHeads", "lengthSafe"], outputs: ["unit"] },
-	{ op: "Split", inputs: ["unit", "splitKeys"], outputs: ["qUnit", "kUnit"], attributes: { axis: { int: 2 } } },
-];
+/** q and k at length 1, per head: x / sqrt(sum(x^2) + lengthEpsilon), written as an RMS norm times 1 / sqrt(d). */
+function normaliseKeys(headDim: number): readonly OnnxNode[] {
+	return [
+		{ op: "Reshape", inputs: ["qk", "keyShape"], outputs: ["qkHeads"] },
+		{
+			op: "SimplifiedLayerNormalization",
+			inputs: ["qkHeads", "unitScale"],
+			outputs: ["unit"],
+			attributes: { axis: { int: -1 }, epsilon: { float: lengthEpsilon / headDim } },
+		},
+		{ op: "Split", inputs: ["unit", "splitKeys"], outputs: ["qUnit", "kUnit"], attributes: { axis: { int: 2 } } },
+	];
+}
 
 /** One q and k per value head, in GGUF's tiled order: value head h reads key head h mod Nk. */
 function tileHeads(repeat: number): readonly OnnxNode[] {
@@ -79,10 +97,12 @@ function tileHeads(repeat: number): readonly OnnxNode[] {
 
 /** Log decay g = ssm_a * softplus(a + ssm_dt), and beta = sigmoid(b). */
 const gates: readonly OnnxNode[] = [
-	{ op: "Add", inputs: ["a", "timeStep"], outputs: ["shifted"] },
-	{ op: "Softplus", inputs: ["shifted"], outputs: ["step"] },
-	{ op: "Mul", inputs: ["step", "decay"], outputs: ["logDecay"] },
-	{ op: "Sigmoid", inputs: ["b"], outputs: ["beta"] },
+	{
+		op: "LinearAttentionGate",
+		domain: "com.microsoft",
+		inputs: ["a", "timeStep", "decay", "b"],
+		outputs: ["logDecay", "beta"],
+	},
 ];
 
 /** The delta rule over the state, then the inner norm, gated by silu(z). */

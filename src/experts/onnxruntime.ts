@@ -39,7 +39,7 @@ export async function openSession(model: OnnxModel, options: SessionOptions = {}
 			executionProviders: [...(options.providers ?? ["cpu"])],
 			intraOpNumThreads: options.threads ?? 1,
 			interOpNumThreads: 1,
-			logSeverityLevel: 3,
+			logSeverityLevel: 4, // failures reach the caller as exceptions
 			externalData: [...model.externalData],
 		});
 	} catch (cause) {

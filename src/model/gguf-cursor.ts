@@ -29,50 +29,52 @@ export class GgufCursor {
 	elements = 0;
 	readonly fileBytes: number;
 	readonly #bytes: Buffer;
+	readonly #view: DataView;
 
 	constructor(window: Uint8Array, fileBytes: number) {
 		this.#bytes = Buffer.from(window.buffer, window.byteOffset, window.byteLength);
+		this.#view = new DataView(window.buffer, window.byteOffset, window.byteLength);
 		this.fileBytes = fileBytes;
 	}
 
 	u8(what: string): number {
-		return this.#bytes.readUInt8(this.#take(1, what));
+		return this.#view.getUint8(this.#take(1, what));
 	}
 
 	i8(what: string): number {
-		return this.#bytes.readInt8(this.#take(1, what));
+		return this.#view.getInt8(this.#take(1, what));
 	}
 
 	u16(what: string): number {
-		return this.#bytes.readUInt16LE(this.#take(2, what));
+		return this.#view.getUint16(this.#take(2, what), true);
 	}
 
 	i16(what: string): number {
-		return this.#bytes.readInt16LE(this.#take(2, what));
+		return this.#view.getInt16(this.#take(2, what), true);
 	}
 
 	u32(what: string): number {
-		return this.#bytes.readUInt32LE(this.#take(4, what));
+		return this.#view.getUint32(this.#take(4, what), true);
 	}
 
 	i32(what: string): number {
-		return this.#bytes.readInt32LE(this.#take(4, what));
+		return this.#view.getInt32(this.#take(4, what), true);
 	}
 
 	u64(what: string): bigint {
-		return this.#bytes.readBigUInt64LE(this.#take(8, what));
+		return this.#view.getBigUint64(this.#take(8, what), true);
 	}
 
 	i64(what: string): bigint {
-		return this.#bytes.readBigInt64LE(this.#take(8, what));
+		return this.#view.getBigInt64(this.#take(8, what), true);
 	}
 
 	f32(what: string): number {
-		return this.#bytes.readFloatLE(this.#take(4, what));
+		return this.#view.getFloat32(this.#take(4, what), true);
 	}
 
 	f64(what: string): number {
-		return this.#bytes.readDoubleLE(this.#take(8, what));
+		return this.#view.getFloat64(this.#take(8, what), true);
 	}
 
 	bool(what: string): boolean {
@@ -82,19 +84,18 @@ export class GgufCursor {
 		return value === 1;
 	}
 
-	/** A 64-bit number that must not exceed `limit`. */
+	/** A 64-bit number that must not exceed `limit` (itself a safe integer). */
 	count(what: string, limit: number): number {
-		const at = this.offset;
-		const value = this.u64(what);
-		if (value > BigInt(limit)) {
-			throw new GgufFormatError(at, `expected ${what} of at most ${limit}, found ${value}`);
-		}
-		return Number(value);
+		const at = this.#take(8, what);
+		// Two halves: a bigint for each of half a million strings would cost more than the rest of the header.
+		const value = this.#view.getUint32(at, true) + 2 ** 32 * this.#view.getUint32(at + 4, true);
+		if (value <= limit) return value;
+		throw new GgufFormatError(at, `expected ${what} of at most ${limit}, found ${this.#view.getBigUint64(at, true)}`);
 	}
 
 	/** A 64-bit length and as many bytes of UTF-8. */
 	string(what: string, limitBytes: number): string {
-		const length = this.count(`the length of ${what}`, limitBytes);
+		const length = this.count(what, limitBytes);
 		const start = this.#take(length, what);
 		return this.#bytes.toString("utf8", start, start + length);
 	}

@@ -2,7 +2,7 @@
 export const ggufLimits = {
 	/** A vocabulary of a million tokens with its merges needs about 50 MB. */
 	headerBytes: 256 * 2 ** 20,
-	/** The first read; doubled until the header fits. */
+	/** The first read; four times as much until the header fits. */
 	firstWindowBytes: 256 * 2 ** 10,
 	metadataKeys: 65_536,
 	keyBytes: 65_535,

@@ -56,7 +56,7 @@ function kindOf(stat: { isDirectory(): boolean }): string {
 	return stat.isDirectory() ? "a directory" : "a device or socket";
 }
 
-/** Parses a window from the file's start, and doubles it as long as the header is longer. */
+/** Parses a window from the file's start, and takes four times as much as long as the header is longer. */
 async function readGrowing(handle: FileHandle, path: string, fileBytes: number, shard: number) {
 	let windowBytes = Math.min(fileBytes, ggufLimits.firstWindowBytes);
 	for (;;) {
@@ -69,7 +69,7 @@ async function readGrowing(handle: FileHandle, path: string, fileBytes: number, 
 		} catch (error) {
 			if (error instanceof GgufFormatError) throw badGguf(path, error);
 			if (!(error instanceof WindowTooSmall)) throw error;
-			windowBytes = Math.min(fileBytes, ggufLimits.headerBytes, Math.max(windowBytes * 2, error.neededBytes));
+			windowBytes = Math.min(fileBytes, ggufLimits.headerBytes, Math.max(windowBytes * 4, error.neededBytes));
 		}
 	}
 }

@@ -1,0 +1,120 @@
+import http from "node:http";
+import net, { type Socket } from "node:net";
+import { KvasirError } from "../errors.ts";
+import type { Clock } from "../io/clock.ts";
+import type { KeyPair } from "../io/crypto.ts";
+import type { Random } from "../io/random.ts";
+import { signAuthorization } from "../protocol/authorization.ts";
+import type { HubFacts } from "./hub-api.ts";
+
+/** From the dial to the hub's answer. */
+const answerMs = 10_000;
+/** Notices a hub that vanished while nothing is said. */
+const keepAliveMs = 15_000;
+
+export interface HubAddress {
+	readonly host: string;
+	/** Of the hub's relay. */
+	readonly port: number;
+}
+
+export interface ParkDial {
+	readonly hub: HubAddress;
+	readonly model: string;
+	readonly identity: KeyPair;
+	readonly clock: Clock;
+	readonly random: Random;
+	readonly signal: AbortSignal;
+	/** Hex ledgerId the hub is expected to keep; empty at first. */
+	readonly ledgerId: string;
+	/** What the hub's clock is ahead of ours, seconds. */
+	readonly offsetSeconds: number;
+}
+
+/** A socket that waits at the hub, or why there is none. */
+export type Parked =
+	| { readonly kind: "parked"; readonly socket: Socket; readonly hub: HubFacts }
+	/** Our clock is wrong by this much: dial again with it. */
+	| { readonly kind: "skew"; readonly offsetSeconds: number }
+	| { readonly kind: "failed"; readonly error: KvasirError; readonly retryAfterMs: number };
+
+/** Dials the hub and parks the connection there (wire.md section 4). Never rejects. */
+export function dialPark(dial: ParkDial): Promise<Parked> {
+	const { hub, model, clock, signal } = dial;
+	return new Promise((resolve) => {
+		const authorization = signAuthorization({ label: "kvasir/1 park", host: dial.ledgerId, model }, dial);
+		const request = http.request({
+			method: "GET",
+			host: hub.host,
+			port: hub.port,
+			path: `/backbone?${new URLSearchParams({ model })}`,
+			headers: { connection: "Upgrade", upgrade: "kvasir-park", authorization },
+			// An end in one direction leaves the other: the last answers of a leaving worker still arrive.
+			createConnection: () => net.connect({ host: hub.host, port: hub.port, allowHalfOpen: true }),
+		});
+		const settle = (result: Parked) => {
+			cancelTimer();
+			signal.removeEventListener("abort", abort);
+			resolve(result);
+			if (result.kind !== "parked") request.destroy();
+		};
+		const fail = (
+			code: "network" | "not_admitted" | "auth" | "closed",
+			state: string,
+			retryAfterMs = 0,
+			hint?: string,
+		) =>
+			settle({
+				kind: "failed",
+				retryAfterMs,
+				error: new KvasirError(
+					code,
+					`Cannot park at the hub ${hub.host}:${hub.port}: ${state}`,
+					hint === undefined ? {} : { hint },
+				),
+			});
+		const abort = () => fail("closed", "the backbone is closing");
+		const cancelTimer = clock.after(answerMs, () => fail("network", "no answer in 10 s"));
+		signal.addEventListener("abort", abort, { once: true });
+		request.on("error", (error) => fail("network", error.message));
+		request.on("response", (response) => {
+			response.resume();
+			const retryAfterMs = Math.min(600, Number(response.headers["retry-after"]) || 0) * 1000;
+			const serverTime = Number(response.headers["x-kvasir-time"]);
+			if (response.statusCode === 401 && serverTime > 0) {
+				return settle({ kind: "skew", offsetSeconds: Math.round(serverTime - clock.now() / 1000) });
+			}
+			if (response.statusCode === 401) return fail("auth", "our signature is refused", retryAfterMs);
+			if (response.statusCode === 403) {
+				return fail(
+					"not_admitted",
+					"our key is not on its list",
+					retryAfterMs,
+					"Start the hub with --backbone-key and this backbone's key",
+				);
+			}
+			fail("network", `it answered ${response.statusCode}`, retryAfterMs);
+		});
+		request.on("upgrade", (response, socket, head) => {
+			socket.on("error", () => {});
+			const facts = hubFacts(hub.host, response.headers);
+			if (facts === null) {
+				socket.destroy();
+				return fail("network", "it is not a hub");
+			}
+			if (head.length > 0) socket.unshift(head);
+			(socket as Socket).setNoDelay(true).setKeepAlive(true, keepAliveMs);
+			settle({ kind: "parked", socket: socket as Socket, hub: facts });
+		});
+		if (signal.aborted) abort();
+		else request.end();
+	});
+}
+
+function hubFacts(host: string, headers: http.IncomingHttpHeaders): HubFacts | null {
+	const apiPort = Number(headers["x-kvasir-api"]);
+	const ledgerId = headers["x-kvasir-ledger"];
+	if (headers.upgrade !== "kvasir-park" || !Number.isInteger(apiPort) || apiPort < 1 || apiPort > 65_535) return null;
+	if (typeof ledgerId !== "string" || !/^[0-9a-f]{32}$/.test(ledgerId)) return null;
+	return { host, apiPort, ledgerId: new Uint8Array(Buffer.from(ledgerId, "hex")) };
+}

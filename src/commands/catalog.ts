@@ -11,6 +11,16 @@ interface CatalogEntry {
 /** Every command, in the order `--help` lists them. Declarations are loaded when they are asked for. */
 export const catalog: readonly CatalogEntry[] = [
 	{
+		path: "serve-gateway",
+		summary: "the public edge: admit workers and splice them to the hub",
+		load: async () => (await import("./serve-gateway.ts")).serveGatewayCommand,
+	},
+	{
+		path: "serve-hub",
+		summary: "the LAN hub: tie workers to parked backbone sockets, keep the ledger",
+		load: async () => (await import("./serve-hub.ts")).serveHubCommand,
+	},
+	{
 		path: "model add",
 		summary: "register a GGUF file under a name",
 		load: async () => (await import("./model-add.ts")).modelAddCommand,
@@ -24,6 +34,11 @@ export const catalog: readonly CatalogEntry[] = [
 		path: "model inspect",
 		summary: "geometry, tensor types and bytes of a model",
 		load: async () => (await import("./model-inspect.ts")).modelInspectCommand,
+	},
+	{
+		path: "doctor",
+		summary: "check this machine by doing: disk, keys, engines, clock, gateway",
+		load: async () => (await import("./doctor.ts")).doctorCommand,
 	},
 	{
 		path: "config show",

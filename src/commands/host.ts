@@ -9,8 +9,11 @@ export interface Host {
 	readonly stderr: Writable & { isTTY?: boolean };
 	readonly platform: string;
 	readonly userHome: string;
-	/** The Node binary. */
+	/** The Node binary, and its version. */
 	readonly execPath: string;
+	readonly nodeVersion: string;
+	/** Bytes this process may still take, a container's limit respected. */
+	availableMemory(): number;
 	onSignal(name: "SIGINT" | "SIGTERM" | "SIGHUP", fn: () => void): () => void;
 	/** Ends the process at once. */
 	exit(code: number): void;
@@ -28,6 +31,8 @@ export async function runOnThisProcess(): Promise<void> {
 		platform: process.platform,
 		userHome: homedir(),
 		execPath: process.execPath,
+		nodeVersion: process.version,
+		availableMemory: () => process.availableMemory(),
 		onSignal(name, fn) {
 			process.on(name, fn);
 			return () => process.off(name, fn);

@@ -4,7 +4,7 @@ import { systemRandom } from "../io/random.ts";
 import { askSecret } from "./ask-secret.ts";
 import type { Context } from "./context.ts";
 import type { Host } from "./host.ts";
-import { printJson } from "./output.ts";
+import { isTerminal, printJson } from "./output.ts";
 import { withProgress } from "./progress.ts";
 import type { GlobalOptions } from "./settings.ts";
 
@@ -25,7 +25,11 @@ export async function makeContext(parts: {
 	declarations: Context["declarations"];
 }): Promise<OpenContext> {
 	const { host, global, home, declarations } = parts;
-	const log = await pinoLog({ level: global.quiet ? "error" : global.logLevel, stream: host.stderr });
+	const log = await pinoLog({
+		level: global.quiet ? "error" : global.logLevel,
+		stream: host.stderr,
+		text: isTerminal(host.env, host.stderr),
+	});
 	const stop = new AbortController();
 	let signalCode: number | undefined;
 	const onStop = (name: "SIGINT" | "SIGTERM", code: number) =>

@@ -1,4 +1,4 @@
-import { formatBytes } from "../ui/amounts.ts";
+import { formatBytes } from "../io/format-amounts.ts";
 import { formatFacts, formatTable } from "../ui/table.ts";
 import { defineCommand } from "./command.ts";
 

@@ -1,5 +1,5 @@
 import { stat } from "node:fs/promises";
-import { formatBytes } from "../ui/amounts.ts";
+import { formatBytes } from "../io/format-amounts.ts";
 import { formatTable } from "../ui/table.ts";
 import { defineCommand } from "./command.ts";
 

@@ -2,9 +2,15 @@ import { mkdir, open, readFile, rename, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { KvasirError } from "../errors.ts";
 
+/** Makes a folder that its owner alone can look into; one that is there stays as it is. */
+export async function makePrivateFolder(path: string): Promise<string> {
+	await mkdir(path, { recursive: true, mode: 0o700 });
+	return path;
+}
+
 /** Writes a file so that a reader, or a crash, sees the old bytes or the new ones; readable by its owner alone. */
 export async function writePrivateFile(path: string, contents: string | Uint8Array): Promise<void> {
-	await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+	await makePrivateFolder(dirname(path));
 	const draft = `${path}.new`;
 	const file = await open(draft, "w", 0o600);
 	try {

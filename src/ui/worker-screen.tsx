@@ -1,5 +1,5 @@
 import { Box, Text } from "ink";
-import { formatBytes, formatCount, formatMs } from "./amounts.ts";
+import { formatBytes, formatCount, formatMs } from "../io/format-amounts.ts";
 
 /** Everything the worker's screen shows, as one value. */
 export interface WorkerView {

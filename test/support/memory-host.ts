@@ -27,6 +27,8 @@ export function memoryHost(
 		platform: "linux",
 		userHome: "/nowhere",
 		execPath: process.execPath,
+		nodeVersion: process.version,
+		availableMemory: () => 8 * 2 ** 30,
 		onSignal(name, fn) {
 			const fns = listeners.get(name) ?? new Set();
 			listeners.set(name, fns.add(fn));

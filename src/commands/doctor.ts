@@ -1,0 +1,54 @@
+import { engineNames } from "../experts/open-engine.ts";
+import { formatMs } from "../io/format-amounts.ts";
+import { formatTable } from "../ui/table.ts";
+import { defineCommand } from "./command.ts";
+import type { Context } from "./context.ts";
+import { value } from "./options.ts";
+import { text } from "./readers.ts";
+
+export const doctorCommand = defineCommand({
+	path: "doctor",
+	section: "doctor",
+	summary: "check this machine by doing: disk, keys, engines, clock, gateway",
+	options: { gateway: value("--gateway <url>", "also ask this gateway", text) },
+	example: "kvasir doctor --gateway wss://gate.example",
+	async run(context, { gateway }) {
+		const { runChecks } = await import("../doctor/check.ts");
+		const checks = await allChecks(context, gateway);
+		const results = await context.progress("checking", (say) =>
+			runChecks(checks, { clock: context.clock, signal: context.signal, report: say }),
+		);
+		const healthy = results.every(({ state }) => state !== "failed");
+		return { data: { healthy, checks: results }, exitCode: healthy ? 0 : 1 };
+	},
+	render({ checks }) {
+		const rows = checks.map(({ name, state, found, ms }) => [state, name, found, formatMs(ms)]);
+		const hints = checks.flatMap(({ name, hint, state }) => (hint && state !== "ok" ? [`${name}: ${hint}`] : []));
+		return [formatTable(["", "check", "found", "took"], rows), ...hints].join("\n");
+	},
+});
+
+async function allChecks({ host, home, clock }: Context, gateway: string | undefined) {
+	const [machine, { engineCheck }, { gatewayCheck }, { openEngine }, { openModel }, { findModel }] = await Promise.all([
+		import("../doctor/machine-checks.ts"),
+		import("../doctor/engine-check.ts"),
+		import("../doctor/gateway-check.ts"),
+		import("./engines.ts"),
+		import("../model/open-model.ts"),
+		import("./model-registry.ts"),
+	]);
+	const tiny = async () => openModel((await findModel(home, "tiny")).path, "tiny");
+	return [
+		machine.nodeCheck(host.nodeVersion),
+		machine.homeCheck(home, host.platform),
+		machine.memoryCheck(host.availableMemory()),
+		...engineNames.map((name) =>
+			engineCheck(name, {
+				openEngine: (hidden) => openEngine({ engine: name, hidden }),
+				openModel: tiny,
+				clock,
+			}),
+		),
+		...(gateway ? [gatewayCheck(gateway, clock)] : []),
+	];
+}

@@ -1,0 +1,37 @@
+import type { GatewayStore } from "../ledger/gateway-store.ts";
+import { type Gateway, startGateway } from "../splice/gateway.ts";
+import type { Certificate } from "../splice/gateway-server.ts";
+import { walletRoutes } from "../splice/wallet-routes.ts";
+import type { Context } from "./context.ts";
+import { dialAt, listenAt } from "./listen-at.ts";
+import type { HostPort } from "./readers.ts";
+
+interface GatewaySettings {
+	readonly listen: HostPort;
+	readonly admin: HostPort;
+	readonly hub: HostPort;
+	readonly publicHosts: readonly string[];
+	readonly trustProxy: readonly string[];
+	readonly admitRate: number;
+	readonly certificate: Certificate | null;
+	readonly secret: Uint8Array;
+	readonly store: GatewayStore;
+}
+
+/** The gateway that the settings of `serve-gateway` describe. */
+export function openGateway({ clock, random, log }: Context, settings: GatewaySettings): Promise<Gateway> {
+	return startGateway(
+		{
+			listen: listenAt(settings.listen),
+			admin: listenAt(settings.admin),
+			certificate: settings.certificate,
+			publicHosts: settings.publicHosts,
+			hub: dialAt(settings.hub),
+			hubSecret: settings.secret,
+			trustProxy: settings.trustProxy,
+			limits: { admitRatePerSecond: settings.admitRate },
+			routes: walletRoutes(settings.store),
+		},
+		{ clock, random, log },
+	);
+}

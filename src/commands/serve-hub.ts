@@ -1,0 +1,73 @@
+import { join } from "node:path";
+import { makePrivateFolder } from "../io/files.ts";
+import { defineCommand } from "./command.ts";
+import { dialAt, listenAt } from "./listen-at.ts";
+import { list, value } from "./options.ts";
+import { address, formatHostPort, hostPort, path, text } from "./readers.ts";
+import { untilStopped } from "./until-stopped.ts";
+
+const drainMs = 8_000;
+
+export const serveHubCommand = defineCommand({
+	path: "serve-hub",
+	section: "hub",
+	summary: "the LAN hub: tie workers to parked backbone sockets, keep the ledger",
+	options: {
+		relay: value("--relay <host:port>", "where the gateway and backbones connect", hostPort, {
+			host: null,
+			port: 7301,
+		}),
+		api: value("--api <host:port>", "ledger, admin and metrics", hostPort, { host: null, port: 7302 }),
+		backboneKeys: list(
+			"--backbone-key <key>",
+			"a backbone that may park and whose receipts count; repeatable",
+			address,
+		),
+		secretFile: value("--secret-file <file>", "the secret shared with the gateway, made on first start", path),
+		dispatch: value(
+			"--dispatch <host:port>",
+			"dial this listening backbone instead of waiting for parked sockets",
+			hostPort,
+		),
+		db: value("--db <file|url>", "the ledger: a SQLite file or postgres://...", text),
+	},
+	example: "kvasir serve-hub --relay 127.0.0.1:7301 --api 127.0.0.1:7302 --backbone-key KEY",
+	async run(context, options) {
+		await makePrivateFolder(context.home);
+		const { clock, random, log } = context;
+		const [{ openHubLedger }, { startHub }, { makeSecret }, { hubLedgerRoutes, relayStore }] = await Promise.all([
+			import("../ledger/hub-ledger.ts"),
+			import("../splice/hub.ts"),
+			import("./secret-file.ts"),
+			import("../splice/hub-ledger-routes.ts"),
+		]);
+		const secretFile = options.secretFile ?? join(context.home, "hub-secret");
+		const secret = await makeSecret(secretFile, random);
+		const ledger = await openHubLedger(options.db ?? join(context.home, "hub.db"), { clock });
+		try {
+			const hub = await startHub(
+				{
+					relay: listenAt(options.relay),
+					api: listenAt(options.api),
+					secret,
+					backboneKeys: options.backboneKeys,
+					ledgerId: ledger.ledgerId,
+					...(options.dispatch ? { dispatch: dialAt(options.dispatch) } : {}),
+					routes: hubLedgerRoutes(ledger),
+				},
+				{ clock, random, log, relays: relayStore(ledger) },
+			);
+			const event = { event: "listening", relayPort: hub.relay.port, apiPort: hub.api.port, ledgerId: ledger.ledgerId };
+			context.emit(
+				{ ...event, secretFile },
+				`hub: relay ${formatHostPort(hub.relay)}, api ${formatHostPort(hub.api)}, secret in ${secretFile}`,
+			);
+			await untilStopped(context);
+			await hub.drain(drainMs);
+			await hub.close();
+			return {};
+		} finally {
+			await ledger.close();
+		}
+	},
+});

@@ -1,0 +1,30 @@
+import { readdir, readFile, stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { temporaryHome } from "../../test/support/temporary-home.ts";
+import { readSmallFile, writePrivateFile } from "./files.ts";
+
+describe("writePrivateFile()", () => {
+	it("makes folder and file for the owner alone, and leaves no draft", async () => {
+		const folder = join(await temporaryHome(), "new");
+		const path = join(folder, "secret");
+		await writePrivateFile(path, "one");
+		await writePrivateFile(path, "two");
+		expect(await readFile(path, "utf8")).toBe("two");
+		expect((await stat(path)).mode & 0o777).toBe(0o600);
+		expect((await stat(folder)).mode & 0o777).toBe(0o700);
+		expect(await readdir(folder)).toEqual(["secret"]);
+	});
+});
+
+describe("readSmallFile()", () => {
+	it("reads up to its bound, and knows a missing file from a bad one", async () => {
+		const home = await temporaryHome();
+		await writeFile(join(home, "file"), "12345");
+		expect(String(await readSmallFile(join(home, "file"), 5))).toBe("12345");
+		await expect(readSmallFile(join(home, "file"), 4)).rejects.toMatchObject({ code: "bad_file" });
+		expect(await readSmallFile(join(home, "missing"), 4)).toBeNull();
+		expect(await readSmallFile(join(home, "file", "beyond"), 4)).toBeNull();
+		await expect(readSmallFile(home, 1 << 20)).rejects.toMatchObject({ code: "bad_file" });
+	});
+});

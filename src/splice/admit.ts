@@ -18,9 +18,12 @@ export interface AdmitLimits {
 	readonly admitRatePerSecond: number;
 	readonly linksPerKeyMax: number;
 	readonly linksPerAddressMax: number;
+	/** From the start of a connection to its complete request head, milliseconds. */
+	readonly headMs: number;
 }
 
 export const defaultAdmitLimits: AdmitLimits = {
+	headMs: spliceLimits.headMs,
 	admitRatePerSecond: spliceLimits.admitRatePerSecond,
 	linksPerKeyMax: spliceLimits.linksPerKeyMax,
 	linksPerAddressMax: spliceLimits.linksPerAddressMax,

@@ -14,14 +14,16 @@ export interface Certificate {
 	readonly key: string | Buffer;
 }
 
-const httpOptions = {
-	maxHeaderSize: spliceLimits.requestHeadBytesMax,
-	headersTimeout: spliceLimits.headMs,
-	requestTimeout: spliceLimits.headMs,
-	keepAliveTimeout: 5_000,
-	connectionsCheckingInterval: 1_000,
-	noDelay: true,
-};
+function httpOptions(headMs: number) {
+	return {
+		maxHeaderSize: spliceLimits.requestHeadBytesMax,
+		headersTimeout: headMs,
+		requestTimeout: headMs,
+		keepAliveTimeout: 5_000,
+		connectionsCheckingInterval: Math.min(1_000, headMs),
+		noDelay: true,
+	};
+}
 
 /** The public server, not yet listening: upgrades, slices, and `routes` for everything else. */
 export function createGatewayServer(
@@ -32,9 +34,9 @@ export function createGatewayServer(
 	const { clock, log, metrics } = parts;
 	const server =
 		certificate === null
-			? http.createServer(httpOptions)
+			? http.createServer(httpOptions(parts.headMs))
 			: https.createServer({
-					...httpOptions,
+					...httpOptions(parts.headMs),
 					...certificate,
 					minVersion: "TLSv1.2",
 					handshakeTimeout: spliceLimits.tlsHandshakeMs,

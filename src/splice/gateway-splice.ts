@@ -30,6 +30,7 @@ export interface GatewaySpliceParts {
 	readonly random: Random;
 	readonly log: Logger;
 	readonly closing: AbortSignal;
+	readonly headMs: number;
 	/** True: no new links; those that live stay. */
 	draining(): boolean;
 }

@@ -80,6 +80,7 @@ export async function startGateway(options: GatewayOptions, { clock, random, log
 		random,
 		log,
 		closing: closing.signal,
+		headMs: limits.headMs,
 		draining,
 	};
 	const routerParts = { clock, log, nonces, closing: closing.signal };

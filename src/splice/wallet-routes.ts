@@ -60,7 +60,10 @@ export function walletRoutes(store: Pick<GatewayStore, "balance" | "credits" | "
 	];
 }
 
-async function ownerOnly(request: RouteRequest, serve: (address: string) => Promise<RouteAnswer>): Promise<RouteAnswer> {
+async function ownerOnly(
+	request: RouteRequest,
+	serve: (address: string) => Promise<RouteAnswer>,
+): Promise<RouteAnswer> {
 	const address = addressIn(request.params);
 	if (addressOf(request.key!) === address) return serve(address);
 	return failure(403, "not_owner", "Only the wallet's own key may see this");

@@ -21,6 +21,16 @@ export const catalog: readonly CatalogEntry[] = [
 		load: async () => (await import("./serve-hub.ts")).serveHubCommand,
 	},
 	{
+		path: "wallet create",
+		summary: "make a wallet key, encrypted, in the home",
+		load: async () => (await import("./wallet-create.ts")).walletCreateCommand,
+	},
+	{
+		path: "wallet address",
+		summary: "print the address that work is paid to",
+		load: async () => (await import("./wallet-address.ts")).walletAddressCommand,
+	},
+	{
 		path: "model add",
 		summary: "register a GGUF file under a name",
 		load: async () => (await import("./model-add.ts")).modelAddCommand,

@@ -25,9 +25,14 @@ export type OptionValues<O extends OptionSpecs> = {
 
 /** An option with one value; undefined where it is absent and has no default. */
 export function value<T>(flags: string, about: string, reader: Reader<T>): OptionSpec<T | undefined>;
-export function value<T>(flags: string, about: string, reader: Reader<T>, fallback: T, env?: string): OptionSpec<T>;
-export function value<T>(flags: string, about: string, reader: Reader<T>, fallback?: T, env?: string) {
-	return { flags, about, kind: "value", reader, fallback, ...(env ? { env } : {}) } as OptionSpec<T | undefined>;
+export function value<T>(flags: string, about: string, reader: Reader<T>, fallback: T): OptionSpec<T>;
+export function value<T>(flags: string, about: string, reader: Reader<T>, fallback?: T): OptionSpec<T | undefined> {
+	return { flags, about, kind: "value", reader, fallback };
+}
+
+/** An option whose environment variable has a name of its own. */
+export function named<T>(env: string, spec: OptionSpec<T>): OptionSpec<T> {
+	return { ...spec, env };
 }
 
 /** An option that may be repeated; an empty array where it is absent. */

@@ -1,4 +1,4 @@
-import { type FileHandle, open } from "node:fs/promises";
+import { type FileHandle, open, stat } from "node:fs/promises";
 import { KvasirError } from "../errors.ts";
 import { GgufCursor, GgufFormatError, WindowTooSmall } from "./gguf-cursor.ts";
 import { type GgufHeader, readHeader } from "./gguf-header.ts";
@@ -20,13 +20,11 @@ export interface GgufShard {
 export async function openShard(path: string, shard: number): Promise<GgufShard> {
 	const handle = await openFile(path);
 	try {
-		const stat = await handle.stat();
-		if (!stat.isFile())
-			throw new KvasirError("bad_gguf", `Cannot read ${path}: expected a file, found ${kindOf(stat)}`);
-		const { header, window } = await readGrowing(handle, path, stat.size, shard);
+		const { size } = await handle.stat();
+		const { header, window } = await readGrowing(handle, path, size, shard);
 		const headerBytes = window.subarray(0, header.dataOffset);
 		const read = (offset: number, length: number) => readRange(handle, path, offset, length);
-		return { path, fileBytes: stat.size, header, headerBytes, read, close: () => handle.close() };
+		return { path, fileBytes: size, header, headerBytes, read, close: () => handle.close() };
 	} catch (error) {
 		await handle.close();
 		throw error;
@@ -35,9 +33,14 @@ export async function openShard(path: string, shard: number): Promise<GgufShard>
 
 async function openFile(path: string): Promise<FileHandle> {
 	try {
-		return await open(path, "r");
+		// Asked before opening, because opening a named pipe waits for a writer.
+		const found = await stat(path);
+		if (found.isFile()) return await open(path, "r");
+		const kind = found.isDirectory() ? "a directory" : "a device, pipe or socket";
+		throw new KvasirError("bad_gguf", `Cannot read ${path}: expected a file, found ${kind}`);
 	} catch (cause) {
-		const code = (cause as NodeJS.ErrnoException).code;
+		if (cause instanceof KvasirError) throw cause;
+		const { code, message } = cause as NodeJS.ErrnoException;
 		if (code === "ENOENT" || code === "ENOTDIR") {
 			throw new KvasirError("file_missing", `Cannot open ${path}: no such file`, {
 				cause,
@@ -45,15 +48,8 @@ async function openFile(path: string): Promise<FileHandle> {
 				facts: { path },
 			});
 		}
-		if (code === "EISDIR") {
-			throw new KvasirError("bad_gguf", `Cannot read ${path}: expected a file, found a directory`, { cause });
-		}
-		throw new KvasirError("bad_file", `Cannot open ${path}: ${code ?? String(cause)}`, { cause, facts: { path } });
+		throw new KvasirError("bad_file", `Cannot open ${path}: ${code ?? message}`, { cause, facts: { path } });
 	}
-}
-
-function kindOf(stat: { isDirectory(): boolean }): string {
-	return stat.isDirectory() ? "a directory" : "a device or socket";
 }
 
 /** Parses a window from the file's start, and takes four times as much as long as the header is longer. */

@@ -5,6 +5,7 @@ import type { Gguf } from "./gguf.ts";
 import type { TensorInfo } from "./gguf-header.ts";
 import type { WeightSource } from "./model.ts";
 import type { ModelShape } from "./shape.ts";
+import { checkExpert } from "./tensor-plan.ts";
 import type { TensorType, WeightMatrix } from "./weight-matrix.ts";
 
 /** The weights of an open GGUF model whose tensors were checked against `shape`; each call is a ranged read. */
@@ -81,12 +82,6 @@ export function ggufWeights(gguf: Gguf, shape: ModelShape): WeightSource {
 
 		close: () => gguf.close(),
 	};
-}
-
-/** Refuses a layer or an expert the model does not have: a bug of the caller, who has checked what came from outside. */
-export function checkExpert(shape: ModelShape, layer: number, expert: number): void {
-	const inside = layer >= 0 && layer < shape.layers && expert >= 0 && expert < shape.experts;
-	if (!inside) throw new KvasirError("internal", `Cannot read expert ${expert} of layer ${layer}: the model has none`);
 }
 
 function typeOf(tensor: TensorInfo): TensorType {

@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import { mkdir, readdir, readFile, rm, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
@@ -130,7 +131,7 @@ describe("openGguf() joins split files", () => {
 });
 
 describe("openGguf() refuses, naming the byte and what was expected there,", () => {
-	test("a missing file, a directory, an empty file, a picture", async () => {
+	test("a missing file, a directory, a pipe, an empty file, a picture", async () => {
 		const home = await temporaryHome();
 		await expect(openGguf(join(home, "nothing.gguf"))).rejects.toMatchObject({ code: "file_missing" });
 		await mkdir(join(home, "folder.gguf"));
@@ -138,6 +139,11 @@ describe("openGguf() refuses, naming the byte and what was expected there,", () 
 			code: "bad_gguf",
 			message: expect.stringContaining("found a directory"),
 		});
+		if (process.platform !== "win32") {
+			const pipe = join(home, "pipe.gguf");
+			execFileSync("mkfifo", [pipe]);
+			await expect(openGguf(pipe)).rejects.toMatchObject({ code: "bad_gguf" });
+		}
 		expect((await refusal(new Uint8Array())).message).toMatch(/at byte 0 expected the letters GGUF .*end of the file/);
 		const png = Buffer.from("89504e470d0a1a0a0000000d49484452", "hex");
 		expect((await refusal(png)).message).toMatch(/at byte 0 expected the letters GGUF: this is not a GGUF file/);

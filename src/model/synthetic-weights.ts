@@ -1,11 +1,10 @@
 import { KvasirError } from "../errors.ts";
 import { sha256 } from "../io/crypto.ts";
-import { checkExpert } from "./gguf-weights.ts";
 import type { WeightSource } from "./model.ts";
 import { randomFloats, randomQ4K } from "./random-weights.ts";
 import type { ModelShape } from "./shape.ts";
 import { recipeOf } from "./synthetic-recipe.ts";
-import { globalTensors, layerTensors, type PlannedTensor } from "./tensor-plan.ts";
+import { checkExpert, globalTensors, layerTensors, type PlannedTensor } from "./tensor-plan.ts";
 import type { WeightMatrix } from "./weight-matrix.ts";
 import { Xorshift } from "./xorshift.ts";
 

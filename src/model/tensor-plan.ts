@@ -112,3 +112,9 @@ function sameShape(found: readonly number[], wanted: readonly number[]): boolean
 	for (let i = 0; i < rank; i++) if ((found[i] ?? 1) !== (wanted[i] ?? 1)) return false;
 	return true;
 }
+
+/** Refuses a layer or an expert the model does not have: a bug of the caller, who has checked what came from outside. */
+export function checkExpert(shape: ModelShape, layer: number, expert: number): void {
+	const inside = layer >= 0 && layer < shape.layers && expert >= 0 && expert < shape.experts;
+	if (!inside) throw new KvasirError("internal", `Cannot read expert ${expert} of layer ${layer}: the model has none`);
+}

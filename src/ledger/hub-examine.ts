@@ -1,8 +1,9 @@
 import { KvasirError } from "../errors.ts";
 import { addressOf } from "../io/base58.ts";
+import { payoutIsBound } from "../protocol/payout.ts";
 import type { ReceiptStatus } from "./entry.ts";
 import { parseReceipt, type Receipt, receiptHash } from "./receipt.ts";
-import { verifyCountersign, verifyPayout, verifyReceipt } from "./receipt-signatures.ts";
+import { verifyCountersign, verifyReceipt } from "./receipt-signatures.ts";
 import type { ReceiptSubmission, ReceiptVerdict, RefusalCode } from "./submission.ts";
 import type { Policy } from "./units.ts";
 
@@ -86,7 +87,8 @@ export function examine(
 
 function forgedSignature(receipt: Receipt, { body, signature, answer }: ReceiptSubmission): string | null {
 	if (!verifyReceipt(receipt, body, signature)) return "the backbone's signature does not fit";
-	if (!verifyPayout(receipt.worker, receipt.payout, receipt.payoutSignature))
+	const { payout: wallet, payoutSignature } = receipt;
+	if (!payoutIsBound(receipt.worker, { wallet, signature: payoutSignature }))
 		return "the payout binding is not the worker's";
 	if (answer !== null && "signature" in answer && !verifyCountersign(receipt, body, answer.signature)) {
 		return "the countersignature is not the worker's";

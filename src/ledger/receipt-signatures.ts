@@ -4,7 +4,6 @@ import type { Receipt } from "./receipt.ts";
 const labels = {
 	receipt: Buffer.from("kvasir/1 receipt"),
 	countersign: Buffer.from("kvasir/1 countersign"),
-	payout: Buffer.from("kvasir/1 payout"),
 };
 
 /** The backbone's 64-byte signature over `"kvasir/1 receipt" || SHA-256(body)`. */
@@ -25,14 +24,4 @@ export function verifyReceipt(receipt: Receipt, body: Uint8Array, signature: Uin
 /** True when the worker named in the receipt countersigned these bytes. */
 export function verifyCountersign(receipt: Receipt, body: Uint8Array, signature: Uint8Array): boolean {
 	return verifySignature(receipt.worker, Buffer.concat([labels.countersign, sha256(body)]), signature);
-}
-
-/** The node key's signature over `"kvasir/1 payout" || wallet`: where this worker wants its pay. */
-export function signPayout(node: KeyPair, wallet: Uint8Array): Uint8Array {
-	return node.sign(Buffer.concat([labels.payout, wallet]));
-}
-
-/** True when `worker` (32 bytes) bound its pay to `wallet` (32 bytes). */
-export function verifyPayout(worker: Uint8Array, wallet: Uint8Array, signature: Uint8Array): boolean {
-	return verifySignature(worker, Buffer.concat([labels.payout, wallet]), signature);
 }

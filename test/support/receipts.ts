@@ -1,8 +1,9 @@
 import { addressOf } from "../../src/io/base58.ts";
 import { type KeyPair, keyPairFromSeed, sha256 } from "../../src/io/crypto.ts";
 import { encodeReceipt, type Receipt, receiptHash } from "../../src/ledger/receipt.ts";
-import { countersignReceipt, signPayout, signReceipt } from "../../src/ledger/receipt-signatures.ts";
+import { countersignReceipt, signReceipt } from "../../src/ledger/receipt-signatures.ts";
 import type { ReceiptSubmission, WorkerAnswer } from "../../src/ledger/submission.ts";
+import { bindPayout } from "../../src/protocol/payout.ts";
 
 /** A key pair that a name always yields. */
 export function keyNamed(name: string): KeyPair {
@@ -54,7 +55,7 @@ export function receiptChain(
 			backbone: s.backbone.publicKey,
 			worker: s.worker.publicKey,
 			payout: s.payout,
-			payoutSignature: new Uint8Array(signPayout(s.worker, s.payout)),
+			payoutSignature: new Uint8Array(bindPayout(s.worker, s.payout).signature),
 			session: new Uint8Array(s.session),
 			number: i + 1,
 			previous,

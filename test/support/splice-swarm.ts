@@ -148,8 +148,12 @@ export class WorkerRefused extends Error {
 /** The next binary message. */
 export function nextMessage(socket: WebSocket): Promise<Buffer> {
 	return new Promise((resolve, reject) => {
-		socket.once("message", (message) => resolve(message as Buffer));
-		socket.once("close", () => reject(new Error("closed before a message")));
+		const closed = () => reject(new Error("closed before a message"));
+		socket.once("close", closed);
+		socket.once("message", (message) => {
+			socket.off("close", closed);
+			resolve(message as Buffer);
+		});
 	});
 }
 

@@ -30,7 +30,7 @@ export async function openDecoder({ model, matrices, ...options }: DecoderOption
 	const { shape, weights } = model;
 	const Tensor = await tensorConstructor();
 	const local = new LocalExperts(model, options.experts, options.memoryBytes);
-	const remote = options.remote ? new RemoteLayers(options.remote) : null;
+	const remote = options.remote ? new RemoteLayers(options.remote, local) : null;
 	const stopwatch = new Stopwatch(options.clock);
 	const deltaNet = await openDeltaNetGraph(shape);
 	const attention = await openAttentionGraphs(shape);

@@ -1,5 +1,7 @@
 import { KvasirError } from "../errors.ts";
 import { allFinite } from "../experts/finite.ts";
+import type { LocalExperts } from "./local-experts.ts";
+import { PartialsCheck } from "./partials-check.ts";
 import type { RemoteAnswer, RemoteExperts, RemoteRequest } from "./remote.ts";
 import type { Routes } from "./router.ts";
 import type { Step } from "./step.ts";
@@ -19,32 +21,27 @@ export interface RemoteCounts {
 	readonly failures: Record<string, number>;
 }
 
-/** One answered request, as an observer sees it before anything is replaced. */
-export interface PartialsEvent {
-	readonly request: RemoteRequest;
-	readonly answer: RemoteAnswer;
-	/** Per row of the request: its position in its sequence. */
-	readonly positions: readonly number[];
-}
-
 export interface RemotePolicy {
-	readonly remote: RemoteExperts;
+	readonly remote: Pick<RemoteExperts, "request">;
 	readonly layers: ReadonlySet<number>;
 	/** Whether prompt rows are asked for elsewhere too. @default true */
 	readonly prefill?: boolean;
 	/** Fails with `remote_required` rather than compute a pair here. @default false */
 	readonly require?: boolean;
-	/** Called for every answer; the step goes on when it resolves. */
-	readonly onPartials?: (event: PartialsEvent) => Promise<void> | void;
+	/** Recompute every partial here and compare. @default false */
+	readonly checkPartials?: boolean;
 }
 
 /** Asks for experts elsewhere, and accounts for what came back. */
 export class RemoteLayers {
 	readonly counts: RemoteCounts = { asked: 0, answered: 0, fallback: 0, retried: 0, roundTrips: 0, failures: {} };
+	/** Compares what comes back; null: not asked for. */
+	readonly check: PartialsCheck | null;
 	readonly #policy: RemotePolicy;
 
-	constructor(policy: RemotePolicy) {
+	constructor(policy: RemotePolicy, local: LocalExperts) {
 		this.#policy = policy;
+		this.check = policy.checkPartials ? new PartialsCheck(local) : null;
 	}
 
 	/** The rows of a step whose experts of this layer are computed elsewhere. */
@@ -80,13 +77,12 @@ export class RemoteLayers {
 
 	/** Asks; what workers do wrong is an unanswered pair, not an error. */
 	async ask(request: RemoteRequest, rows: readonly number[], step: Step): Promise<RemoteAnswer> {
-		const kept = this.#policy.onPartials ? structuredClone(request) : request;
+		const kept = this.check ? structuredClone(request) : request; // the request's buffers may move away
 		const pairs = request.expert.length;
 		this.counts.asked += pairs;
 		this.counts.roundTrips += 1;
 		const answer = await this.#policy.remote.request(request);
-		const positions = rows.map((row) => step.positionOfRow[row]!);
-		await this.#policy.onPartials?.({ request: kept, answer, positions });
+		await this.check?.check({ request: kept, answer, positions: rows.map((row) => step.positionOfRow[row]!) });
 		return answer;
 	}
 

@@ -1,0 +1,96 @@
+import { KvasirError } from "../errors.ts";
+import { openEngine } from "../experts/open-engine.ts";
+import { openMatrices } from "../experts/open-matrices.ts";
+import { systemClock } from "../io/clock.ts";
+import type { Model } from "../model/model.ts";
+import { openNamedModel } from "../model/resolve-model.ts";
+import type { DecodeFacts, DecodeReport, DecodeSettings } from "./decode-messages.ts";
+import type { Decoder } from "./decoder.ts";
+import { openDecoder } from "./open-decoder.ts";
+import type { RemoteExperts } from "./remote.ts";
+import type { RemotePolicy } from "./remote-layers.ts";
+import { Scheduler } from "./scheduler.ts";
+
+/** A model, its engines, and what decodes with them, on this thread. */
+export interface DecodeRoom {
+	readonly decoder: Decoder;
+	readonly scheduler: Scheduler;
+	readonly facts: DecodeFacts;
+	report(): DecodeReport;
+	/** Ends running texts as aborted and closes everything. */
+	close(): Promise<void>;
+}
+
+/** Opens what the settings name. Throws what opening the model and the engine throws, and `usage` for a layer there is not. */
+export async function openDecodeRoom(
+	settings: DecodeSettings,
+	remote?: Pick<RemoteExperts, "request">,
+): Promise<DecodeRoom> {
+	const model = await openNamedModel(settings.home, settings.model, {
+		requireWeights: settings.requireWeights ?? false,
+	});
+	try {
+		return await furnish(model, settings, remote);
+	} catch (error) {
+		await model.weights.close();
+		throw error;
+	}
+}
+
+async function furnish(
+	model: Model,
+	settings: DecodeSettings,
+	remote: Pick<RemoteExperts, "request"> | undefined,
+): Promise<DecodeRoom> {
+	const { shape, name, modelId, weightsKind } = model;
+	const remoteLayers = remoteLayersOf(settings, shape.layers);
+	const engineOptions = {
+		engine: settings.engine,
+		hidden: shape.hidden,
+		threads: settings.threads ?? 1,
+		memoryBytes: Number.MAX_SAFE_INTEGER, // the decoder keeps to its budget by unloading
+	};
+	const experts = await openEngine(engineOptions);
+	const decoder = await openDecoder({
+		model,
+		experts,
+		matrices: await openMatrices(engineOptions),
+		clock: systemClock,
+		...(remote && settings.remote && { remote: policyOf(settings.remote, remoteLayers, remote) }),
+		...(settings.memoryBytes !== undefined && { memoryBytes: settings.memoryBytes }),
+	});
+	const scheduler = new Scheduler(decoder, settings.scheduler);
+	return {
+		decoder,
+		scheduler,
+		facts: { engineClass: experts.engineClass, name, modelId, weightsKind, shape, remoteLayers },
+		report: () => ({
+			times: decoder.times,
+			remote: decoder.remote?.counts ?? null,
+			partials: decoder.remote?.check?.report ?? null,
+		}),
+		async close() {
+			await scheduler.close();
+			await decoder.close();
+			await experts.close();
+			await model.weights.close();
+		},
+	};
+}
+
+function policyOf(
+	{ layers: _, ...policy }: NonNullable<DecodeSettings["remote"]>,
+	layers: readonly number[],
+	remote: Pick<RemoteExperts, "request">,
+): RemotePolicy {
+	return { ...policy, remote, layers: new Set(layers) };
+}
+
+function remoteLayersOf({ remote }: DecodeSettings, layers: number): number[] {
+	const all = Array.from({ length: layers }, (_, layer) => layer);
+	if (!remote) return [];
+	if (remote.layers === "all") return all;
+	const alien = remote.layers.find((layer) => !all.includes(layer));
+	if (alien === undefined) return [...new Set(remote.layers)].sort((a, b) => a - b);
+	throw new KvasirError("usage", `Cannot make layer ${alien} remote: the model has layers 0 to ${layers - 1}`);
+}

@@ -31,6 +31,11 @@ export const catalog: readonly CatalogEntry[] = [
 		load: async () => (await import("./wallet-address.ts")).walletAddressCommand,
 	},
 	{
+		path: "wallet balance",
+		summary: "pending, claimed and paid KVR of an address",
+		load: async () => (await import("./wallet-balance.ts")).walletBalanceCommand,
+	},
+	{
 		path: "model add",
 		summary: "register a GGUF file under a name",
 		load: async () => (await import("./model-add.ts")).modelAddCommand,

@@ -29,23 +29,21 @@ export const doctorCommand = defineCommand({
 });
 
 async function allChecks({ host, home, clock }: Context, gateway: string | undefined) {
-	const [machine, { engineCheck }, { gatewayCheck }, { openEngine }, { openModel }, { findModel }] = await Promise.all([
+	const [machine, { engineCheck }, { gatewayCheck }, { openEngine }, { openNamedModel }] = await Promise.all([
 		import("../doctor/machine-checks.ts"),
 		import("../doctor/engine-check.ts"),
 		import("../doctor/gateway-check.ts"),
-		import("./engines.ts"),
-		import("../model/open-model.ts"),
-		import("./model-registry.ts"),
+		import("../experts/open-engine.ts"),
+		import("../model/resolve-model.ts"),
 	]);
-	const tiny = async () => openModel((await findModel(home, "tiny")).path, "tiny");
 	return [
 		machine.nodeCheck(host.nodeVersion),
 		machine.homeCheck(home, host.platform),
 		machine.memoryCheck(host.availableMemory()),
-		...engineNames.map((name) =>
-			engineCheck(name, {
-				openEngine: (hidden) => openEngine({ engine: name, hidden }),
-				openModel: tiny,
+		...engineNames.map((engine) =>
+			engineCheck(engine, {
+				openEngine: (hidden) => openEngine({ engine, hidden, threads: 1, memoryBytes: 2 ** 30 }),
+				openModel: () => openNamedModel(home, "tiny"),
 				clock,
 			}),
 		),

@@ -1,4 +1,5 @@
 import { formatBytes } from "../io/format-amounts.ts";
+import type { ModelReport } from "../model/inspect.ts";
 import { formatFacts, formatTable } from "../ui/table.ts";
 import { defineCommand } from "./command.ts";
 
@@ -9,30 +10,35 @@ export const modelInspectCommand = defineCommand({
 	operands: [{ name: "<model>", about: "tiny, a registered name, or the path of a GGUF file" }],
 	options: {},
 	example: "kvasir model inspect tiny",
-	async run(context, _options, [nameOrPath]) {
-		const { openModel } = await import("../model/open-model.ts");
-		const { findModel } = await import("./model-registry.ts");
-		const { describeModel } = await import("./describe-model.ts");
-		const { name, path } = await findModel(context.home, nameOrPath!);
-		const model = await openModel(path, name);
+	async run({ home }, _options, [nameOrPath]) {
+		const [{ openNamedModel }, { inspectModel }] = await Promise.all([
+			import("../model/resolve-model.ts"),
+			import("../model/inspect.ts"),
+		]);
+		const model = await openNamedModel(home, nameOrPath!);
 		try {
-			return { data: describeModel(model) };
+			return { data: inspectModel(model) };
 		} finally {
 			await model.weights.close();
 		}
 	},
-	render(model) {
-		const facts = formatFacts([
-			["model", `${model.name} (${String(model.architecture)})`],
-			["layers", `${model.layers}, of them full attention: ${model.fullAttention.join(", ")}`],
-			["experts", `${model.experts} a layer, ${model.topK} of them for each row`],
-			["hidden", `${model.hidden}, expert width ${model.expertWidth}, shared ${model.sharedWidth}`],
-			["vocabulary", model.vocab],
-			["context", model.contextLength],
-			["bytes", `${formatBytes(model.bytes)}, ${formatBytes(model.expertBytes)} of them in routed experts`],
-			["model id", model.modelId],
-		]);
-		const rows = Object.entries(model.types).map(([type, { tensors, bytes }]) => [type, tensors, formatBytes(bytes)]);
-		return `${facts}\n\n${formatTable(["type", "tensors", "size"], rows)}`;
-	},
+	render: describe,
 });
+
+function describe({ shape, ...model }: ModelReport): string {
+	const full = shape.fullAttention.flatMap((is, layer) => (is ? [layer] : []));
+	const facts = formatFacts([
+		["model", `${model.name}, ${model.weights === "file" ? "from files" : "synthetic weights"}`],
+		["geometry", model.geometry ?? "of its own"],
+		["layers", `${shape.layers}, of them full attention: ${full.join(", ")}; MTP blocks skipped: ${model.mtpBlocks}`],
+		["experts", `${shape.experts} a layer, ${shape.topK} of them for each row`],
+		["hidden", `${shape.hidden}, expert width ${shape.expertWidth}, shared ${shape.sharedWidth}`],
+		["vocabulary", shape.vocab],
+		["context", shape.contextLength],
+		["bytes", `${formatBytes(model.bytes)}, ${formatBytes(model.expertBytes)} of them in routed experts`],
+		["expert", `${formatBytes(Math.max(...model.bytesPerExpert))} at most`],
+		["model id", model.modelId],
+	]);
+	const rows = model.types.map(({ type, tensors, bytes }) => [type, tensors, formatBytes(bytes)]);
+	return `${facts}\n\n${formatTable(["type", "tensors", "size"], rows)}`;
+}

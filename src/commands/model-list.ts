@@ -1,5 +1,3 @@
-import { stat } from "node:fs/promises";
-import { formatBytes } from "../io/format-amounts.ts";
 import { formatTable } from "../ui/table.ts";
 import { defineCommand } from "./command.ts";
 
@@ -9,21 +7,21 @@ export const modelListCommand = defineCommand({
 	summary: "the models that can be named",
 	options: {},
 	example: "kvasir model list",
-	async run(context) {
-		const { listModels } = await import("./model-registry.ts");
-		const models = await listModels(context.home);
-		const withBytes = models.map(async (model) => ({
-			...model,
-			bytes: await stat(model.path).then(
-				({ size }) => size,
-				() => null,
-			),
-		}));
-		return { data: { models: await Promise.all(withBytes) } };
+	async run({ home }) {
+		const [{ listModels }, { tinyModelPath }] = await Promise.all([
+			import("../model/registry.ts"),
+			import("../model/synthetic.ts"),
+		]);
+		const registered = await listModels(home);
+		const shipped = { name: "tiny", path: tinyModelPath, weights: "file" };
+		const files = registered.map((model) => ({ ...model, weights: "file" }));
+		const synthetic = { name: "122b", path: null, weights: "synthetic" };
+		const known = registered.some(({ name }) => name === "122b") ? [] : [synthetic];
+		return { data: { models: [shipped, ...files, ...known] } };
 	},
 	render: ({ models }) =>
 		formatTable(
-			["model", "size", "path"],
-			models.map(({ name, bytes, path }) => [name, bytes === null ? "missing" : formatBytes(bytes), path]),
+			["model", "weights", "file"],
+			models.map(({ name, weights, path }) => [name, weights, path ?? "one layer of the true geometry, made up"]),
 		),
 });

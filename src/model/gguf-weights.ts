@@ -6,7 +6,7 @@ import type { TensorInfo } from "./gguf-header.ts";
 import type { WeightSource } from "./model.ts";
 import type { ModelShape } from "./shape.ts";
 import { checkExpert } from "./tensor-plan.ts";
-import type { TensorType, WeightMatrix } from "./weight-matrix.ts";
+import type { ExpertWeights, TensorType, WeightMatrix } from "./weight-matrix.ts";
 
 /** The weights of an open GGUF model whose tensors were checked against `shape`; each call is a ranged read. */
 export function ggufWeights(gguf: Gguf, shape: ModelShape): WeightSource {
@@ -27,59 +27,51 @@ export function ggufWeights(gguf: Gguf, shape: ModelShape): WeightSource {
 		return { type, outputs: count, inputs, bytes };
 	};
 
+	const matrix = async (name: string): Promise<WeightMatrix> => {
+		const tensor = tensorOf(name);
+		if (tensor.ne.slice(2).every((dimension) => dimension === 1)) return rowsOf(tensor, 0, tensor.ne[1] ?? 1);
+		const state = `tensor ${name} is ${tensor.ne.join(" x ")}, not a matrix`;
+		throw new KvasirError("bad_gguf", `Cannot read ${gguf.path}: ${state}`);
+	};
+
+	/** Gate, up and down of one expert, from three places of the file. */
+	const expertOf = async (layer: number, expert: number): Promise<ExpertWeights> => {
+		checkExpert(shape, layer, expert);
+		const { hidden, expertWidth } = shape;
+		const prefix = `blk.${layer}.ffn_`;
+		const downTensor = tensorOf(`${prefix}down_exps.weight`);
+		// Fused: an expert's gate rows, then its up rows.
+		const fused = gguf.tensors.get(`${prefix}gate_up_exps.weight`);
+		const gateTensor = fused ?? tensorOf(`${prefix}gate_exps.weight`);
+		const upTensor = fused ?? tensorOf(`${prefix}up_exps.weight`);
+		const [stride, upStart] = fused === undefined ? [expertWidth, 0] : [2 * expertWidth, expertWidth];
+		const [gate, up, down] = await Promise.all([
+			rowsOf(gateTensor, expert * stride, expertWidth),
+			rowsOf(upTensor, expert * stride + upStart, expertWidth),
+			rowsOf(downTensor, expert * hidden, hidden),
+		]);
+		return { gate, up, down };
+	};
+
 	return {
 		has: (name) => gguf.tensors.has(name),
-
-		async matrix(name) {
-			const tensor = tensorOf(name);
-			if (tensor.ne.length > 2) {
-				const state = `tensor ${name} is ${tensor.ne.join(" x ")}, not a matrix`;
-				throw new KvasirError("bad_gguf", `Cannot read ${gguf.path}: ${state}`);
-			}
-			return rowsOf(tensor, 0, tensor.ne[1] ?? 1);
-		},
-
+		matrix,
 		async matrixRows(name, first, count) {
 			const tensor = tensorOf(name);
 			const rows = tensor.ne[1] ?? 1;
-			if (first < 0 || count < 1 || first + count > rows) {
-				const state = `rows ${first} to ${first + count} of ${rows}`;
-				throw new KvasirError("internal", `Cannot read tensor ${name}: ${state}`);
-			}
-			return rowsOf(tensor, first, count);
+			if (first >= 0 && count >= 1 && first + count <= rows) return rowsOf(tensor, first, count);
+			throw new KvasirError("internal", `Cannot read rows ${first} to ${first + count} of ${name}: it has ${rows}`);
 		},
-
 		async floats(name) {
 			const tensor = tensorOf(name);
 			return dequantise(await gguf.read(tensor, 0, tensor.bytes), typeOf(tensor));
 		},
-
-		async expert(layer, expert) {
-			checkExpert(shape, layer, expert);
-			const { hidden, expertWidth } = shape;
-			const downTensor = tensorOf(`blk.${layer}.ffn_down_exps.weight`);
-			const fused = gguf.tensors.get(`blk.${layer}.ffn_gate_up_exps.weight`);
-			const gateTensor = fused ?? tensorOf(`blk.${layer}.ffn_gate_exps.weight`);
-			const upTensor = fused ?? tensorOf(`blk.${layer}.ffn_up_exps.weight`);
-			const stride = fused === undefined ? expertWidth : 2 * expertWidth;
-			const upStart = fused === undefined ? 0 : expertWidth;
-			const [gate, up, down] = await Promise.all([
-				rowsOf(gateTensor, expert * stride, expertWidth),
-				rowsOf(upTensor, expert * stride + upStart, expertWidth),
-				rowsOf(downTensor, expert * hidden, hidden),
-			]);
-			return { gate, up, down };
-		},
-
+		expert: expertOf,
 		async sharedExpert(layer) {
-			const [gate, up, down] = await Promise.all([
-				this.matrix(`blk.${layer}.ffn_gate_shexp.weight`),
-				this.matrix(`blk.${layer}.ffn_up_shexp.weight`),
-				this.matrix(`blk.${layer}.ffn_down_shexp.weight`),
-			]);
+			const shared = (kind: string) => matrix(`blk.${layer}.ffn_${kind}_shexp.weight`);
+			const [gate, up, down] = await Promise.all([shared("gate"), shared("up"), shared("down")]);
 			return { gate, up, down };
 		},
-
 		close: () => gguf.close(),
 	};
 }

@@ -1,5 +1,6 @@
 import { KvasirError } from "../errors.ts";
 import { sha256 } from "../io/crypto.ts";
+import { dequantise } from "./dequantise.ts";
 import type { WeightSource } from "./model.ts";
 import { randomFloats, randomQ4K } from "./random-weights.ts";
 import type { ModelShape } from "./shape.ts";
@@ -52,7 +53,10 @@ export function syntheticWeights(shape: ModelShape): WeightSource {
 		},
 
 		async floats(name) {
-			return makeFloats(tensorOf(name));
+			const tensor = tensorOf(name);
+			if (recipeOf(tensor).small) return makeFloats(tensor);
+			const { bytes, type } = makeMatrix(tensor, name);
+			return dequantise(bytes, type);
 		},
 
 		async expert(layer, expert) {
@@ -62,8 +66,11 @@ export function syntheticWeights(shape: ModelShape): WeightSource {
 		},
 
 		async sharedExpert(layer) {
-			const make = (kind: string) => this.matrix(`blk.${layer}.ffn_${kind}_shexp.weight`);
-			return { gate: await make("gate"), up: await make("up"), down: await make("down") };
+			const make = (kind: string) => {
+				const tensor = tensorOf(`blk.${layer}.ffn_${kind}_shexp.weight`);
+				return makeMatrix(tensor, tensor.name);
+			};
+			return { gate: make("gate"), up: make("up"), down: make("down") };
 		},
 
 		async close() {
@@ -86,8 +93,7 @@ function makeMatrix(tensor: PlannedTensor, seedName: string): WeightMatrix {
 }
 
 function makeFloats(tensor: PlannedTensor): Float32Array {
-	const { small, mean, deviation } = recipeOf(tensor);
-	if (!small) throw new KvasirError("internal", `Cannot make floats: ${tensor.name} is quantised`);
+	const { mean, deviation } = recipeOf(tensor);
 	const count = tensor.ne.reduce((product, dimension) => product * dimension, 1);
 	return randomFloats(randomNamed(tensor.name), count, mean, deviation);
 }

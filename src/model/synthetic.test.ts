@@ -62,6 +62,7 @@ describe("openSynthetic()", () => {
 		const rowBytes = whole.bytes.length / 512;
 		const rows = await weights.matrixRows("token_embd.weight", 300, 2);
 		expect(Buffer.compare(rows.bytes, whole.bytes.subarray(300 * rowBytes, 302 * rowBytes))).toBe(0);
+		expect(await weights.floats("token_embd.weight")).toHaveLength(512 * 3072);
 		await expect(weights.matrixRows("token_embd.weight", 511, 2)).rejects.toMatchObject({ code: "internal" });
 	});
 });

@@ -1,4 +1,4 @@
-import { rowBytesOf } from "../../src/model/ggml-types.ts";
+import { formatOf, rowBytesOf } from "../../src/model/ggml-types.ts";
 import { f32ToF16 } from "../../src/model/half.ts";
 import { randomFloats } from "../../src/model/random-weights.ts";
 import type { TensorType } from "../../src/model/weight-matrix.ts";
@@ -29,11 +29,14 @@ export function randomBlocks(
 }
 
 function quantised(random: Xorshift, type: TensorType, count: number, deviation: number): Uint8Array {
-	const bytes = new Uint8Array(rowBytesOf(type, count));
-	for (let i = 0; i < bytes.length; i++) bytes[i] = random.next();
+	const byteLength = rowBytesOf(type, count);
+	const words = new Int32Array(Math.ceil(byteLength / 4));
+	random.fill(words, 0, words.length);
+	const bytes = new Uint8Array(words.buffer, 0, byteLength);
 	const view = new DataView(bytes.buffer);
 	const f16 = (at: number, value: number) => view.setUint16(at, f32ToF16(value), true);
-	for (let at = 0; at < bytes.length; at += rowBytesOf(type, type === "Q8_0" ? 32 : 256)) {
+	const blockBytes = formatOf(type).bytes;
+	for (let at = 0; at < bytes.length; at += blockBytes) {
 		// A block's own factor, so that blocks differ in scale.
 		const size = deviation * (0.5 + random.uniform());
 		if (type === "Q8_0") f16(at, size / 74);

@@ -1,6 +1,6 @@
 import { type Dispatcher, request } from "undici";
 import type { z } from "zod";
-import { KvasirError } from "../errors.ts";
+import { type ErrorCode, exitCodes, KvasirError } from "../errors.ts";
 import { addressOf, keyOf } from "../io/base58.ts";
 import type { Clock } from "../io/clock.ts";
 import type { KeyPair } from "../io/crypto.ts";
@@ -171,14 +171,14 @@ async function boundedText(body: AsyncIterable<Uint8Array>): Promise<string> {
 	return Buffer.concat(chunks).toString("utf8");
 }
 
-/** A gateway says no with `{"error":{"code","message"}}`. */
+/** A gateway says no with `{"error":{"code","message"}}`; its codes are ours. */
 function refusedBy(origin: string, status: number, text: string): KvasirError {
-	const error = (jsonOrNull(text) as { error?: { message?: unknown } } | null)?.error;
+	const error = (jsonOrNull(text) as { error?: { code?: unknown; message?: unknown } } | null)?.error;
 	const reason = typeof error?.message === "string" ? error.message.slice(0, 300) : `status ${status}`;
-	if (status === 401 || status === 403)
-		return new KvasirError("auth", `Cannot ask the gateway at ${origin}: ${reason}`);
-	const code = status === 409 || status === 422 || status === 400 ? "payment" : "network";
-	return new KvasirError(code, `Cannot get that from the gateway at ${origin}: ${reason}`);
+	const known =
+		typeof error?.code === "string" && Object.hasOwn(exitCodes, error.code) ? (error.code as ErrorCode) : null;
+	const code = known ?? (status === 401 || status === 403 ? "auth" : "network");
+	return new KvasirError(code, `Cannot get an answer from the gateway at ${origin}: ${reason}`);
 }
 
 function jsonOrNull(text: string): unknown {

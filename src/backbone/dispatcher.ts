@@ -199,7 +199,7 @@ class Attempt {
 		}
 		account.paid(worker, id, planned.pairs.length, sha256(message));
 		this.#buffer.accept(planned, worker.address);
-		worker.succeeded(planned.pairs.length, partials.computeUs);
+		worker.succeeded(planned.pairs.length, outcome.elapsedMs, partials.computeUs);
 		accepted?.({ worker, id, asked, vectors: partials.vectors, sequence: this.#request.sequence });
 		return null;
 	}

@@ -66,7 +66,8 @@ describe("ReceiptWindow", () => {
 					window.settle(settle, paid(settle, settle));
 					return [];
 				});
-				window.end();
+				for (let id = 1; id <= 20; id++) window.settle(id, { kind: "void" });
+				expect(window.open).toBe(0);
 				const all = [...windows, window.take()].filter((taken) => taken !== null);
 				const settled = new Set(steps.flatMap(({ settle }) => (settle === null ? [] : [settle])));
 				const expected = [...settled].reduce((sum, id) => sum + id, 0);

@@ -22,19 +22,28 @@ export class ReceiptWindow {
 	readonly #dispatches = new Map<number, Settlement | null>();
 	readonly #held = new Set<number>();
 	#from = 0;
+	#open = 0;
 
 	/** Dispatches in no receipt yet. */
 	get size(): number {
 		return this.#dispatches.size;
 	}
 
+	/** Dispatches sent and not settled. */
+	get open(): number {
+		return this.#open;
+	}
+
 	sent(id: number): void {
 		this.#dispatches.set(id, null);
+		this.#open++;
 	}
 
 	/** Unknown ids, and those already settled, are left as they are. */
 	settle(id: number, settlement: Settlement): void {
-		if (this.#dispatches.get(id) === null) this.#dispatches.set(id, settlement);
+		if (this.#dispatches.get(id) !== null) return;
+		this.#dispatches.set(id, settlement);
+		this.#open--;
 	}
 
 	/** Keeps the window below `id` until it is released: an audit is under way. */
@@ -52,13 +61,6 @@ export class ReceiptWindow {
 			if (settlement?.kind === "paid") this.#dispatches.set(id, { kind: "unpaid", reason });
 		}
 		this.#held.clear();
-	}
-
-	/** What is not settled will never be: the link is gone. */
-	end(): void {
-		for (const [id, settlement] of this.#dispatches) {
-			if (settlement === null) this.#dispatches.set(id, { kind: "void" });
-		}
 	}
 
 	/** Takes the next window out; null when nothing in it is paid or unpaid (refused dispatches need no receipt). */

@@ -64,6 +64,8 @@ export function createRelayServer({ receive, serve, log }: RelayServerParts): Re
 		if (pathOf(request) !== "/v1/relay") return refuse(socket, 404, "Not Found");
 		if (!offersSubprotocol(request)) return refuse(socket, 426, "Upgrade Required");
 		webSockets.handleUpgrade(request, socket, head, (webSocket) => {
+			// From here the link owns it, and ends it with a close code.
+			sockets.delete(socket);
 			receive(webSocketTransport(webSocket, socket), {
 				relay: headerOf(request, "x-kvasir-relay") ?? "",
 				admitted: headerOf(request, "x-kvasir-key") ?? null,

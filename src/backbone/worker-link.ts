@@ -18,6 +18,7 @@ import { Holdings } from "./holdings.ts";
 import { type Arrival, abandonedMax, Lane } from "./lane.ts";
 import { LinkPace } from "./link-pace.ts";
 import type { Holder } from "./plan.ts";
+import { Samples } from "./samples.ts";
 
 /** Tensor bytes one message may carry beside its header (8 bytes a pair at most). */
 const tensorBytesMax = limits.messageBytes - 512 * 1024;
@@ -58,7 +59,9 @@ export class WorkerLink implements Holder {
 	/** Answers by what became of them: answered, late, stale, and refusals by their code. */
 	readonly outcomes = new Map<string, number>();
 	answeredPairs = 0;
-	lastComputeMs: number | null = null;
+	/** Milliseconds from the send to the whole answer, and of those the worker's own count of computing. */
+	readonly roundTripsMs = new Samples();
+	readonly computesMs = new Samples();
 	draining = false;
 	quarantinedUntilMs = 0;
 	readonly #limits: Offer;
@@ -156,10 +159,11 @@ export class WorkerLink implements Holder {
 	}
 
 	/** An answer was accepted. */
-	succeeded(pairs: number, computeUs: number): void {
+	succeeded(pairs: number, elapsedMs: number, computeUs: number): void {
 		this.#failuresInARow = 0;
 		this.answeredPairs += pairs;
-		this.lastComputeMs = computeUs / 1000;
+		this.roundTripsMs.add(elapsedMs);
+		this.computesMs.add(computeUs / 1000);
 		this.count("answered");
 	}
 
@@ -175,6 +179,12 @@ export class WorkerLink implements Holder {
 
 	count(outcome: string): void {
 		this.outcomes.set(outcome, (this.outcomes.get(outcome) ?? 0) + 1);
+	}
+
+	/** No new work from now on, and says so. */
+	drain(reason: string, graceMs: number): void {
+		this.draining = true;
+		this.link.send({ kind: "drain", reason, graceMs });
 	}
 
 	/** Says goodbye and ends the link. @param retryAfterMs 0: do not come back */

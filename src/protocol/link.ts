@@ -32,9 +32,13 @@ export interface Link {
 	readonly peer: Uint8Array;
 	/** 16 bytes, from welcome. */
 	readonly session: Uint8Array;
-	send(message: SessionMessage): void;
-	/** Set once by the owner. Ping and pong are answered below and never arrive here. `bytes` are the whole message without its tag. */
-	onMessage: ((message: SessionMessage, bytes: Uint8Array) => void) | null;
+	/** Returns the message's SHA-256 (receipts are over it), null once the link has ended. Tensors are sent uncopied: leave them alone. */
+	send(message: SessionMessage): Uint8Array | null;
+	/**
+	 * Set once by the owner. Ping and pong are answered below and never arrive here.
+	 * `bytes` are the whole message without its tag, `digest` their SHA-256.
+	 */
+	onMessage: ((message: SessionMessage, bytes: Uint8Array, digest: Uint8Array) => void) | null;
 	readonly ended: Promise<LinkEnd>;
 	/** The last round trip of a ping, milliseconds; null before the first. */
 	readonly roundTripMs: number | null;

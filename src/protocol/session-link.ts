@@ -1,5 +1,6 @@
 import { KvasirError } from "../errors.ts";
 import type { Clock } from "../io/clock.ts";
+import { sha256 } from "../io/crypto.ts";
 import { decodeSession, encodeSession } from "./codec.ts";
 import { startHeartbeat } from "./heartbeat.ts";
 import { createInbox } from "./inbox.ts";
@@ -37,7 +38,7 @@ export function createSessionLink(transport: Transport, options: SessionLinkOpti
 	const { side, clock, hidden } = options;
 	const sending = createTagger(options.keys.send);
 	const receiving = createTagger(options.keys.receive);
-	const inbox = createInbox<{ message: SessionMessage; bytes: Uint8Array }>();
+	const inbox = createInbox<{ message: SessionMessage; bytes: Uint8Array; digest: Uint8Array }>();
 	let handler: Link["onMessage"] = null;
 	/** Set once we ended the link ourselves, which says more than the transport's code. */
 	let ownEnd: LinkEnd | null = null;
@@ -59,16 +60,18 @@ export function createSessionLink(transport: Transport, options: SessionLinkOpti
 		return ownEnd ?? end;
 	});
 
-	function send(message: SessionMessage): void {
-		if (ownEnd !== null) return;
+	function send(message: SessionMessage): Uint8Array | null {
+		if (ownEnd !== null) return null;
 		if (message.kind === "unknown") throw new KvasirError("internal", "Cannot send a message of an unknown kind");
 		const { header, tensor } = encodeSession(message);
-		transport.send(framed(header, tensor, tensor === null ? sending.next(header) : sending.next(header, tensor)));
+		const digest = tensor === null ? sha256(header) : sha256(header, tensor);
+		transport.send(framed(header, tensor, sending.next(digest)));
 		heartbeat.sent();
 		if (transport.bytesPending > limits.pendingBytes) {
 			ownEnd = { code: closeCodes.deadPeer, reason: "does not read" };
 			transport.terminate();
 		}
+		return digest;
 	}
 
 	function close(code: number, reason: string): void {
@@ -81,7 +84,8 @@ export function createSessionLink(transport: Transport, options: SessionLinkOpti
 		if (ownEnd !== null) return;
 		const length = tagged.length - limits.tagBytes;
 		const bytes = tagged.subarray(0, Math.max(0, length));
-		if (length < 1 || !receiving.check(tagged.subarray(length), bytes)) {
+		const digest = sha256(bytes);
+		if (length < 1 || !receiving.check(tagged.subarray(length), digest)) {
 			close(closeCodes.malformed, "bad_tag");
 			return;
 		}
@@ -91,7 +95,8 @@ export function createSessionLink(transport: Transport, options: SessionLinkOpti
 		else if (message.kind === "pong") heartbeat.pong(message.sequence);
 		else if (message.kind === "unknown") {
 			send({ kind: "refuse", id: null, code: "unknown_kind", text: String(message.number) });
-		} else if (!inbox.push({ message, bytes }, bytes.length)) close(closeCodes.tooBig, "bounds: too many unread");
+		} else if (!inbox.push({ message, bytes, digest }, bytes.length))
+			close(closeCodes.tooBig, "bounds: too many unread");
 	}
 
 	function decodeOrClose(bytes: Uint8Array): SessionMessage | null {
@@ -117,7 +122,8 @@ export function createSessionLink(transport: Transport, options: SessionLinkOpti
 		},
 		set onMessage(value) {
 			handler = value;
-			inbox.handler = value === null ? null : ({ message, bytes }) => ownEnd === null && value(message, bytes);
+			inbox.handler =
+				value === null ? null : ({ message, bytes, digest }) => ownEnd === null && value(message, bytes, digest);
 		},
 		ended,
 		get roundTripMs() {

@@ -1,10 +1,31 @@
 import { defineConfig } from "vitest/config";
 
+const common = { testTimeout: 60_000, hookTimeout: 60_000, maxWorkers: 2 };
+
 export default defineConfig({
 	test: {
-		include: ["src/**/*.test.{ts,tsx}", "bin/**/*.test.ts", "test/**/*.test.ts"],
-		testTimeout: 60_000,
-		hookTimeout: 60_000,
-		maxWorkers: 2,
+		projects: [
+			{
+				test: {
+					...common,
+					name: "unit",
+					include: ["src/**/*.test.{ts,tsx}", "bin/**/*.test.ts", "test/**/*.test.ts"],
+					exclude: ["test/e2e/**"],
+					sequence: { groupOrder: 0 },
+				},
+			},
+			{
+				// Whole commands in processes of their own: one file at a time, after the others, as they measure time.
+				test: {
+					...common,
+					name: "e2e",
+					include: ["test/e2e/**/*.test.ts"],
+					maxWorkers: 1,
+					fileParallelism: false,
+					testTimeout: 180_000,
+					sequence: { groupOrder: 1 },
+				},
+			},
+		],
 	},
 });

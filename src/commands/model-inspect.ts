@@ -30,7 +30,10 @@ function describe({ shape, ...model }: ModelReport): string {
 	const facts = formatFacts([
 		["model", `${model.name}, ${model.weights === "file" ? "from files" : "synthetic weights"}`],
 		["geometry", model.geometry ?? "of its own"],
-		["layers", `${shape.layers}, of them full attention: ${full.join(", ")}; MTP blocks skipped: ${model.mtpBlocks}`],
+		[
+			"layers",
+			`${shape.layers}, of them full attention: ${full.join(", ") || "none"}; MTP blocks skipped: ${model.mtpBlocks}`,
+		],
 		["experts", `${shape.experts} a layer, ${shape.topK} of them for each row`],
 		["hidden", `${shape.hidden}, expert width ${shape.expertWidth}, shared ${shape.sharedWidth}`],
 		["vocabulary", shape.vocab],

@@ -8,7 +8,6 @@ import type { Host } from "./host.ts";
 import { nearestName } from "./nearest-name.ts";
 import type { OptionSpec, OptionSpecs } from "./options.ts";
 import { printError } from "./output.ts";
-import { runCommand } from "./run-command.ts";
 import { environmentName, globalOptions } from "./settings.ts";
 
 /** Runs the command line; returns the exit code. Everything that goes wrong has been printed by then. */
@@ -113,6 +112,7 @@ function declare(command: Command, spec: CommandSpec, host: Host, ended: (exitCo
 	addOptions(command, null, globalOptions);
 	command.addHelpText("after", `\nExample:\n  ${spec.example.replaceAll("\n", "\n  ")}`);
 	command.action(async () => {
+		const { runCommand } = await import("./run-command.ts");
 		const flags = command.opts() as Record<string, readonly string[]>;
 		ended(await runCommand(spec, { flags, operands: command.args, host, declarations: loadAll }));
 	});

@@ -1,6 +1,8 @@
 import { type Clock, systemClock } from "../../src/io/clock.ts";
 import { type KeyPair, keyPairFromSeed } from "../../src/io/crypto.ts";
 import { type Random, systemRandom } from "../../src/io/random.ts";
+import { parseReceipt } from "../../src/ledger/receipt.ts";
+import { countersignReceipt } from "../../src/ledger/receipt-signatures.ts";
 import { dialHandshake } from "../../src/protocol/handshake.ts";
 import type { Link, LinkEnd, Transport } from "../../src/protocol/link.ts";
 import type { Dispatch, ExpertRange, Hello, SessionMessage, WelcomeBody } from "../../src/protocol/messages.ts";
@@ -22,6 +24,17 @@ export interface Script {
 	readonly onOther?: (message: SessionMessage, worker: ScriptedWorker) => void;
 }
 
+/** Countersigns every receipt, for `onOther`. */
+export function countersignAll(message: SessionMessage, worker: ScriptedWorker): void {
+	if (message.kind !== "receipt") return;
+	const { number } = parseReceipt(message.body);
+	worker.link.send({
+		kind: "countersign",
+		number,
+		answer: { signature: countersignReceipt(worker.identity, message.body) },
+	});
+}
+
 /** A worker that speaks the real protocol and computes a made-up function of row and expert, or misbehaves as told. */
 export interface ScriptedWorker {
 	readonly identity: KeyPair;
@@ -29,7 +42,7 @@ export interface ScriptedWorker {
 	readonly welcome: WelcomeBody;
 	readonly dispatches: Dispatch[];
 	readonly others: SessionMessage[];
-	/** SHA-free record for receipts: the exact bytes of each answer cannot be seen here; `answer` returns what it sent. */
+	/** Answers with the made-up function. */
 	answer(dispatch: Dispatch): void;
 	readonly ended: Promise<LinkEnd>;
 }
@@ -98,7 +111,7 @@ export function expertVector(layer: number, expert: number, row: Float32Array): 
 }
 
 function scriptedAnswer(dispatch: Dispatch, hidden: number): Float32Array {
-	const rows = new Float32Array(dispatch.rows.slice().buffer);
+	const rows = new Float32Array(new Uint8Array(dispatch.rows).buffer);
 	const row = (index: number) => rows.subarray(index * hidden, (index + 1) * hidden);
 	const count = dispatch.mode === 1 ? dispatch.rowCount : dispatch.expert.length;
 	const out = new Float32Array(count * hidden);

@@ -1,0 +1,164 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { dialRelay } from "../../test/support/dial-relay.ts";
+import { everything, expectedVectors, requestOf, testModel } from "../../test/support/memory-backbone.ts";
+import { type RawHub, startRawHub } from "../../test/support/raw-hub.ts";
+import { type ReceiptApi, startReceiptApi } from "../../test/support/receipt-api.ts";
+import {
+	countersignAll,
+	type Script,
+	scriptedIdentity,
+	startScriptedWorker,
+} from "../../test/support/scripted-worker.ts";
+import { systemClock } from "../io/clock.ts";
+import { silentLog } from "../io/log.ts";
+import { systemRandom } from "../io/random.ts";
+import { type Backbone, type BackboneOptions, startBackbone } from "./backbone.ts";
+
+let api: ReceiptApi;
+let hub: RawHub;
+let backbone: Backbone;
+beforeEach(async () => {
+	api = await startReceiptApi("ab".repeat(16));
+	hub = await startRawHub({ apiPort: api.port });
+});
+afterEach(async () => {
+	await backbone.close();
+	await hub.close();
+	await api.close();
+});
+
+async function start(options: Partial<BackboneOptions> = {}): Promise<void> {
+	backbone = await startBackbone({
+		identity: scriptedIdentity(200),
+		model: testModel,
+		hub: { host: "127.0.0.1", port: hub.port },
+		clock: systemClock,
+		random: systemRandom,
+		log: silentLog,
+		...options,
+	});
+}
+
+async function join(script: Script = {}, port = hub.port) {
+	if (port === hub.port) await hub.untilParked(1);
+	return startScriptedWorker(await dialRelay(port), { holds: everything, ...script });
+}
+
+const covered = { timeoutMs: 5000 };
+
+describe("startBackbone()", () => {
+	test("serves workers that come through the hub, and has their work paid, countersigned, by relay id", async () => {
+		await start();
+		await join({ onOther: countersignAll });
+		await backbone.waitForCoverage([0, 1, 2], covered);
+		const request = requestOf([
+			[3, 1],
+			[7, 0],
+		]);
+		const answer = await backbone.remote.request(request);
+		expect([...answer.worker]).toEqual([0, 0, 0, 0]);
+		await backbone.remote.request(request);
+		expect(await backbone.flushReceipts()).toBe(true);
+		expect(api.refusals).toEqual([]);
+		expect(api.accepted.map(({ status, receipt }) => [status, receipt.number, receipt.pairs, receipt.relay])).toEqual([
+			["confirmed", 1, 8n, "cd".repeat(16)],
+		]);
+		expect(api.accepted[0]!.receipt).toMatchObject({ from: 0, to: 2, servedBytes: 8n * 32n, unpaid: [] });
+		expect(backbone.snapshot()).toMatchObject({
+			asked: 8,
+			answered: 8,
+			paidPairs: 8,
+			receipts: { issued: 1, pending: 0 },
+			covered: { experts: 24, of: 24 },
+		});
+		expect(backbone.snapshot().workers[0]!.rttMsP50).toBeGreaterThan(0);
+	});
+
+	test("receipts of a worker that left go out unconfirmed; numbers and hashes chain", async () => {
+		await start();
+		const worker = await join({ onOther: countersignAll });
+		await backbone.waitForCoverage([1], covered);
+		await backbone.remote.request(requestOf([[0, 1]]));
+		await backbone.flushReceipts();
+		await backbone.remote.request(requestOf([[2, 3]]));
+		worker.link.close(1001, "gone");
+		await expect.poll(() => api.accepted.length, { timeout: 5000 }).toBe(2);
+		const [first, second] = api.accepted;
+		expect(second).toMatchObject({ status: "unconfirmed", previous: first!.hash });
+		expect(second!.receipt).toMatchObject({ number: 2, from: 1, to: 2, pairs: 2n });
+	});
+
+	test("keeps receipts while the hub is away", async () => {
+		await start();
+		await join({ onOther: countersignAll });
+		await backbone.waitForCoverage([1], covered);
+		await backbone.remote.request(requestOf([[0, 1]]));
+		api.away = true;
+		expect(await backbone.flushReceipts()).toBe(false);
+		expect(backbone.snapshot().receipts).toEqual({ issued: 1, pending: 1 });
+		api.away = false;
+		await expect.poll(() => api.accepted.length, { timeout: 5000 }).toBe(1);
+		expect(backbone.snapshot().receipts.pending).toBe(0);
+	});
+
+	test("a disputed receipt is posted with the worker's figures, and the session ends so that a new one can start", async () => {
+		await start();
+		const worker = await join({
+			onOther(message, self) {
+				if (message.kind !== "receipt") return;
+				self.link.send({ kind: "countersign", number: 1, answer: { pairs: 1, digest: new Uint8Array(32) } });
+			},
+		});
+		await backbone.waitForCoverage([1], covered);
+		await backbone.remote.request(requestOf([[0, 1]]));
+		await backbone.flushReceipts();
+		expect(api.accepted[0]).toMatchObject({ status: "disputed", paidBytes: 32n });
+		await worker.ended;
+		expect(worker.others.map(({ kind }) => kind)).toEqual(["receipt", "drain", "bye"]);
+	});
+
+	test("listens for workers that dial directly, or that the hub dials for", async () => {
+		await start({ listen: { host: "127.0.0.1", port: 0 } });
+		const worker = await join({ seed: 2 }, backbone.address!.port);
+		await backbone.waitForCoverage([1], covered);
+		const request = requestOf([[5, 4]]);
+		const answer = await backbone.remote.request({ ...request, layer: 2 });
+		expect(answer.summed[0]).toBe(1);
+		expect(worker.welcome.model.name).toBe("test");
+		expect(expectedVectors(request).length).toBe(2);
+	});
+
+	test("drain: no new work, receipts exchanged, goodbye, and workers may come back", async () => {
+		await start();
+		const worker = await join({ onOther: countersignAll });
+		await backbone.waitForCoverage([1], covered);
+		await backbone.remote.request(requestOf([[0, 1]]));
+		await backbone.drain("restarting", 1000);
+		expect((await worker.ended).code).toBe(1000);
+		expect(worker.others.map(({ kind }) => kind)).toEqual(["drain", "receipt", "bye"]);
+		expect(worker.others.at(-1)).toMatchObject({ retryAfterMs: 1000 });
+		expect(api.accepted.map(({ status }) => status)).toEqual(["confirmed"]);
+		expect(hub.parked.length).toBe(0);
+	});
+
+	test("says which experts are missing when they do not come in time", async () => {
+		await start();
+		await join({ holds: [{ layer: 1, first: 0, count: 6 }] });
+		await expect(backbone.waitForCoverage([1], { timeoutMs: 300 })).rejects.toMatchObject({
+			code: "timeout",
+			facts: { missing: 2, first: ["1:6", "1:7"] },
+		});
+	});
+
+	test("closing ends requests, links and sockets", async () => {
+		await start();
+		const worker = await join({ onDispatch() {} });
+		await backbone.waitForCoverage([1], covered);
+		const asked = backbone.remote.request(requestOf([[0, 1]]));
+		const rejected = expect(asked).rejects.toMatchObject({ code: "closed" });
+		await backbone.close();
+		await rejected;
+		expect((await worker.ended).code).toBe(1001);
+		expect(hub.parked.length).toBe(0);
+	});
+});

@@ -86,7 +86,10 @@ export function createAdmitter(parts: AdmitParts): Admitter {
 		}
 		const invite = request.headers["x-kvasir-invite"];
 		const admitted = await admission.check(addressOf(check.key), typeof invite === "string" ? invite : undefined);
-		return admitted.ok ? check.key : { code: "not_admitted", reason: admitted.reason };
+		if (admitted.ok) return check.key;
+		if (admitted.reason !== "admission_unavailable") return { code: "not_admitted", reason: admitted.reason };
+		const retryAfterSeconds = drawRetryAfter(random.uniform, spliceLimits.retryAfterAwaySecondsMax);
+		return { code: "unavailable", reason: admitted.reason, retryAfterSeconds };
 	}
 
 	return {

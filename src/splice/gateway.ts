@@ -1,5 +1,6 @@
 import http from "node:http";
 import https from "node:https";
+import { KvasirError } from "../errors.ts";
 import type { Clock } from "../io/clock.ts";
 import type { Logger } from "../io/log.ts";
 import type { Random } from "../io/random.ts";
@@ -12,7 +13,7 @@ import { type Certificate, createGatewayServer } from "./gateway-server.ts";
 import type { GatewaySpliceParts } from "./gateway-splice.ts";
 import { spliceLimits } from "./limits.ts";
 import { type ListenAddress, type Listener, listen } from "./listener.ts";
-import { createLiveLinks } from "./live-links.ts";
+import { createLiveLinks, type LiveLinks } from "./live-links.ts";
 import { trustedProxies } from "./peer-address.ts";
 import { createRouter, type Route } from "./router.ts";
 import { within } from "./within.ts";
@@ -49,8 +50,6 @@ export interface Gateway {
 	readonly admin: ListenAddress;
 	/** Uses another certificate for connections that come from now on; links stay. Throws `tls` for one that does not fit. */
 	useCertificate(certificate: Certificate): void;
-	/** Ends the live links of a key at once; the number of them. */
-	cut(key: string): number;
 	/** Takes nothing new and frees the public address; resolves when the live links are gone or after `graceMs`. */
 	drain(graceMs: number): Promise<void>;
 	/** Ends everything; resolves when no socket is left. */
@@ -96,17 +95,21 @@ export async function startGateway(options: GatewayOptions, { clock, random, log
 		throw error;
 	});
 	const { address } = listener;
+	const stopSweeping = sweepBanned(links, admission, { clock, log });
 
 	return {
 		address,
 		admin: admin.address,
 		useCertificate(certificate) {
-			if (server instanceof https.Server) server.setSecureContext({ ...certificate, minVersion: "TLSv1.2" });
-		},
-		cut(key) {
-			const cut = [...links].filter((link) => link.key === key);
-			for (const link of cut) link.cut();
-			return cut.length;
+			if (!(server instanceof https.Server)) return;
+			try {
+				server.setSecureContext({ ...certificate, minVersion: "TLSv1.2" });
+			} catch (cause) {
+				throw new KvasirError("tls", `Cannot use the certificate: ${(cause as Error).message}`, {
+					cause,
+					hint: "Certificate and key must be PEM and belong together",
+				});
+			}
 		},
 		async drain(graceMs) {
 			isDraining = true;
@@ -115,6 +118,7 @@ export async function startGateway(options: GatewayOptions, { clock, random, log
 		},
 		async close() {
 			isDraining = true;
+			stopSweeping();
 			closing.abort();
 			for (const link of links) link.cut();
 			await Promise.all([listener.close(), admin.close(), links.empty()]);
@@ -122,9 +126,32 @@ export async function startGateway(options: GatewayOptions, { clock, random, log
 	};
 }
 
+/** Ends the links of keys that were banned while they were linked. */
+function sweepBanned(
+	links: LiveLinks,
+	admission: Admission,
+	{ clock, log }: Pick<GatewayParts, "clock" | "log">,
+): () => void {
+	let cancel = clock.after(spliceLimits.banSweepMs, sweep);
+	let stopped = false;
+	async function sweep(): Promise<void> {
+		const banned = new Set(await admission.bannedOf([...new Set([...links].map(({ key }) => key))]));
+		for (const link of links) {
+			if (!banned.has(link.key)) continue;
+			log.info({ key: link.key, peer: link.peer }, "link cut: its key is banned");
+			link.cut();
+		}
+		if (!stopped) cancel = clock.after(spliceLimits.banSweepMs, sweep);
+	}
+	return () => {
+		stopped = true;
+		cancel();
+	};
+}
+
 /** The names under which a gateway without a public host is dialled: tests and loopback. */
 function ownHosts(address: ListenAddress | undefined): string[] {
 	if (address === undefined) return [];
 	const { host, port } = address;
-	return [`${host}:${port}`, `localhost:${port}`, `127.0.0.1:${port}`];
+	return [`${host}:${port}`, `localhost:${port}`, `127.0.0.1:${port}`, `[::1]:${port}`];
 }

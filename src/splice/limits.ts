@@ -57,6 +57,8 @@ export const spliceLimits = {
 	parkedTriesMax: 3,
 	/** How often relay counters are stored while a link lives (ledger.md section 2). */
 	relayStoreMs: 10_000,
+	/** How soon a ban ends the links that its key has already. */
+	banSweepMs: 5_000,
 	/** Seconds of `Retry-After`: drawn from 1 to this, so that a crowd does not come back at once. */
 	retryAfterBusySecondsMax: 30,
 	/** The same where only the hub or the backbone is away for a moment. */

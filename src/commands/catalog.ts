@@ -11,6 +11,11 @@ interface CatalogEntry {
 /** Every command, in the order `--help` lists them. Declarations are loaded when they are asked for. */
 export const catalog: readonly CatalogEntry[] = [
 	{
+		path: "backbone dispatch",
+		summary: "decode with the routed experts computed by workers",
+		load: async () => (await import("./backbone-dispatch.ts")).backboneDispatchCommand,
+	},
+	{
 		path: "backbone key",
 		summary: "print this home's node key, which the hub must list; made on first use",
 		load: async () => (await import("./backbone-key.ts")).backboneKeyCommand,

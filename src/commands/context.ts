@@ -23,7 +23,7 @@ export interface Context {
 	readonly signal: AbortSignal;
 	/** Calls `fn` on each SIGHUP; the returned function ends that. */
 	onHangup(fn: () => void): () => void;
-	/** A line of JSON with `--json`, else `text` on stdout where it is given. */
+	/** A line of JSON on stdout with `--json`, else `text` on stderr where it is given. */
 	emit(event: Event, text?: string): void;
 	/** Data on stdout as it comes (streamed tokens); nothing with `--json`. */
 	write(text: string): void;

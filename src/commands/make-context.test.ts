@@ -34,7 +34,7 @@ describe("makeContext()", () => {
 	it("prints events as lines of JSON, or their text", async () => {
 		const text = memoryHost([]);
 		(await open(text)).context.emit({ event: "listening", port: 7 }, "listening on 7");
-		expect(text.out()).toBe("listening on 7\n");
+		expect([text.out(), text.err()]).toEqual(["", "listening on 7\n"]);
 		const json = memoryHost([]);
 		(await open(json, true)).context.emit({ event: "listening", port: 7, nano: 5n }, "listening on 7");
 		expect(json.out()).toBe('{"event":"listening","port":7,"nano":"5"}\n');

@@ -50,7 +50,7 @@ export async function makeContext(parts: {
 		onHangup: (fn) => host.onSignal("SIGHUP", fn),
 		emit(event, text) {
 			if (global.json) printJson(host, event);
-			else if (text !== undefined && !global.quiet) host.stdout.write(`${text}\n`);
+			else if (text !== undefined && !global.quiet) host.stderr.write(`${text}\n`);
 		},
 		write(text) {
 			if (!global.json) host.stdout.write(text);

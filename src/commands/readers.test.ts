@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { addressOf } from "../io/base58.ts";
-import { address, byteSize, count, decimal, formatHostPort, hold, hostPort, layers } from "./readers.ts";
+import { address, byteSize, count, decimal, formatHostPort, hostPort, layers } from "./readers.ts";
 
 describe("readers", () => {
 	it.each([
@@ -39,15 +39,6 @@ describe("readers", () => {
 		["", undefined],
 		["a", undefined],
 	])("layers reads %j", (text, expected) => expect(layers.read(text)).toEqual(expected));
-
-	it.each([
-		["all:0-7", { layers: "all", first: 0, count: 8 }],
-		["0-1,3:8-8", { layers: [0, 1, 3], first: 8, count: 1 }],
-		["none:0-1", undefined],
-		["all:7-0", undefined],
-		["all:0", undefined],
-		["all:0-4096", undefined],
-	])("hold reads %j", (text, expected) => expect(hold.read(text)).toEqual(expected));
 
 	it("numbers keep to their bounds", () => {
 		expect(count(1, 8).read("8")).toBe(8);

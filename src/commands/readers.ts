@@ -91,24 +91,6 @@ export const layers: Reader<LayerChoice> = {
 	},
 };
 
-export interface Hold {
-	readonly layers: LayerChoice;
-	readonly first: number;
-	readonly count: number;
-}
-
-/** `LAYERS:FIRST-LAST`, such as `all:0-7` or `0-3:8-15`: which experts of which layers. */
-export const hold: Reader<Hold> = {
-	expected: "LAYERS:FIRST-LAST such as all:0-7 or 0-3:8-15",
-	read(input) {
-		const found = /^([^:]+):(\d{1,4})-(\d{1,4})$/.exec(input);
-		const chosen = found ? layers.read(found[1]!) : undefined;
-		const [first, last] = [Number(found?.[2]), Number(found?.[3])];
-		if (!chosen || chosen.length === 0 || !(first <= last && last < 4096)) return undefined;
-		return { layers: chosen, first, count: last - first + 1 };
-	},
-};
-
 function numberRanges(input: string, max: number): number[] | undefined {
 	const numbers = new Set<number>();
 	for (const part of input.split(",")) {

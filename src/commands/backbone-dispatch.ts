@@ -1,0 +1,77 @@
+import { KvasirError } from "../errors.ts";
+import { makePrivateFolder } from "../io/files.ts";
+import { defineCommand } from "./command.ts";
+import { decodePrompt, describeRun } from "./decode-prompt.ts";
+import { dialAt, listenAt } from "./listen-at.ts";
+import { modelOptions } from "./model-options.ts";
+import { toggle, value } from "./options.ts";
+import { count, decimal, hostPort, layers, oneOf, text } from "./readers.ts";
+import { runRepl } from "./repl.ts";
+import { reportEvents } from "./swarm-events.ts";
+
+export const backboneDispatchCommand = defineCommand({
+	path: "backbone dispatch",
+	section: "backbone",
+	summary: "decode with the routed experts computed by workers",
+	options: {
+		...modelOptions,
+		hub: value("--hub <host:port>", "park connections at this hub's relay port", hostPort),
+		park: value("--park <n>", "connections kept parked", count(1, 64), 4),
+		listen: value("--listen <host:port>", "let a hub dial this address instead (serve-hub --dispatch)", hostPort),
+		prompt: value("--prompt <text>", "decode this and end", text),
+		repl: toggle("--repl", "decode what is typed, line by line"),
+		tokens: value("--tokens <n>", "most tokens to generate", count(1, 1_000_000), 64),
+		temperature: value("--temperature <t>", "0 is greedy", decimal(0, 100), 0),
+		topK: value("--top-k <k>", "sample from the k most likely tokens, 0 from all", count(0, 1_000_000), 0),
+		topP: value("--top-p <p>", "sample from the most likely tokens that reach this probability", decimal(0, 1), 1),
+		seed: value("--seed <n>", "the same seed gives the same tokens", count(0, Number.MAX_SAFE_INTEGER), 0),
+		remote: value("--remote <layers>", "layers whose experts are asked of workers", layers, "all"),
+		requireRemote: toggle("--require-remote", "fail rather than compute an expert here"),
+		prefill: value(
+			"--prefill <where>",
+			"where the prompt's rows are computed",
+			oneOf("local", "remote", "auto"),
+			"auto",
+		),
+		wait: value("--wait <seconds>", "wait this long for workers to hold every expert", count(0, 86_400), 10),
+	},
+	example: 'kvasir backbone dispatch --hub 127.0.0.1:7301 --prompt "The capital of France is"',
+	async run(context, options) {
+		if (options.prompt === undefined && !options.repl) {
+			throw new KvasirError("usage", "Cannot dispatch: nothing to decode", { hint: "Say --prompt TEXT or --repl" });
+		}
+		const { openDispatch } = await import("./open-dispatch.ts");
+		const { engine, threads, model, memory, requireRemote } = options;
+		const remote = { layers: options.remote, require: requireRemote, prefill: options.prefill === "remote" };
+		const room = await context.progress(`loading ${model}`, async () =>
+			openDispatch(
+				context,
+				{
+					home: await makePrivateFolder(context.home),
+					model,
+					engine,
+					threads,
+					...(memory && { memoryBytes: memory }),
+					remote,
+				},
+				{
+					park: options.park,
+					...(options.hub && { hub: dialAt(options.hub) }),
+					...(options.listen && { listen: listenAt(options.listen) }),
+				},
+			),
+		);
+		const offHangup = context.onHangup(() => room.backbone.redial());
+		try {
+			reportEvents(context, room);
+			const ask = { ...options, waitMs: options.wait * 1000 };
+			if (options.prompt === undefined) return await runRepl(context, room, ask);
+			const run = await decodePrompt(context, room, options.prompt, ask);
+			context.emit({ event: "done", ...run }, `\n${describeRun(run)}`);
+			return {};
+		} finally {
+			offHangup();
+			await room.close(context.signal.aborted ? "stopped" : "done");
+		}
+	},
+});

@@ -1,0 +1,71 @@
+import { type Backbone, type BackboneOptions, startBackbone } from "../backbone/backbone.ts";
+import { type DecodeClient, openDecodeThread } from "../backbone/decode-client.ts";
+import type { DecodeFacts, DecodeSettings } from "../backbone/decode-messages.ts";
+import type { RemoteExperts } from "../backbone/remote.ts";
+import { addressOf } from "../io/base58.ts";
+import { openNamedModel } from "../model/resolve-model.ts";
+import { type Tokenizer, tokenizerOf } from "../model/tokenizer.ts";
+import type { ModelFacts } from "../protocol/messages.ts";
+import { loadNodeKey } from "../wallet/node-key.ts";
+import type { Context } from "./context.ts";
+
+/** A model that decodes in a thread, and the swarm that computes its experts. */
+export interface DispatchRoom {
+	/** Base58: what the hub must list. */
+	readonly key: string;
+	readonly decode: DecodeClient;
+	readonly backbone: Backbone;
+	readonly tokenizer: Tokenizer;
+	/** Work in flight finishes, receipts are exchanged, workers get a goodbye; nothing is left open. */
+	close(reason: string): Promise<void>;
+}
+
+type SwarmOptions = Pick<BackboneOptions, "hub" | "park" | "listen" | "wholeRows">;
+
+const drainMs = 5_000;
+
+/** Opens model and swarm under the home's node key. Throws what opening the model, the engine or a listener throws. */
+export async function openDispatch(
+	{ clock, random, log, home }: Context,
+	settings: DecodeSettings,
+	swarm: SwarmOptions,
+): Promise<DispatchRoom> {
+	const identity = await loadNodeKey(home);
+	const tokenizer = await readTokenizer(settings);
+	let backbone: Backbone | null = null;
+	const remote: RemoteExperts = {
+		request: (request) => backbone!.remote.request(request),
+		holds: (layer, expert) => backbone!.remote.holds(layer, expert),
+	};
+	const decode = await openDecodeThread(settings, remote);
+	try {
+		backbone = await startBackbone({ identity, model: factsOf(decode.facts), clock, random, log, ...swarm });
+	} catch (error) {
+		await decode.close();
+		throw error;
+	}
+	const started = backbone;
+	return {
+		key: addressOf(identity.publicKey),
+		decode,
+		backbone: started,
+		tokenizer,
+		async close(reason) {
+			await started.drain(reason, drainMs);
+			await started.close();
+			await decode.close();
+		},
+	};
+}
+
+async function readTokenizer({ home, model }: DecodeSettings): Promise<Tokenizer> {
+	const opened = await openNamedModel(home, model);
+	await opened.weights.close();
+	return tokenizerOf(opened.metadata);
+}
+
+/** The model as the wire names it: in a URL and a header, so nothing but letters, digits, dots and dashes. */
+function factsOf({ name, modelId, shape }: DecodeFacts): ModelFacts {
+	const { layers, experts, topK, hidden, expertWidth } = shape;
+	return { name: name.replace(/[^A-Za-z0-9._-]+/g, "-"), modelId, layers, experts, topK, hidden, expertWidth };
+}

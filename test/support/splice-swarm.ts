@@ -50,6 +50,8 @@ export interface SpliceSwarmOptions {
 	readonly gateway?: Partial<GatewayOptions>;
 	readonly hub?: Partial<HubOptions>;
 	readonly backbone?: Partial<ParkedBackboneOptions>;
+	/** Instead of counters in memory. */
+	readonly relays?: RelayStore;
 }
 
 export async function startSpliceSwarm(options: SpliceSwarmOptions = {}): Promise<SpliceSwarm> {
@@ -64,7 +66,7 @@ export async function startSpliceSwarm(options: SpliceSwarmOptions = {}): Promis
 			ledgerId: "test-ledger",
 			...options.hub,
 		},
-		{ ...realParts, relays },
+		{ ...realParts, relays: options.relays ?? relays },
 	);
 	const backbone = await startParkedBackbone({ hub: hub.relay, identity, model, ...options.backbone });
 	const gateway = await startGateway(
@@ -105,12 +107,14 @@ export function tokenFor(host: string, { identity = testKey(1), signedModel = mo
 export function dialWorker(
 	host: string,
 	{
-		authorization = tokenFor(host),
+		identity = testKey(1),
+		authorization = tokenFor(host, { identity }),
 		scheme = "ws",
 		path = `/v1/relay?model=${model}`,
 		headers = {},
 		ca,
 	}: {
+		identity?: KeyPair;
 		authorization?: string;
 		scheme?: "ws" | "wss";
 		path?: string;

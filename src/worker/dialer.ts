@@ -1,0 +1,135 @@
+import type { Agent, ClientRequest, IncomingMessage } from "node:http";
+import type { Socket } from "node:net";
+import { type ClientOptions, WebSocket } from "ws";
+import { KvasirError } from "../errors.ts";
+import { addressOf } from "../io/base58.ts";
+import type { Clock } from "../io/clock.ts";
+import type { KeyPair } from "../io/crypto.ts";
+import type { Random } from "../io/random.ts";
+import { signAuthorization } from "../protocol/authorization.ts";
+import { limits } from "../protocol/limits.ts";
+import type { Transport } from "../protocol/link.ts";
+import { subprotocol } from "../protocol/messages.ts";
+import { webSocketOptions, webSocketTransport } from "../protocol/websocket-transport.ts";
+import { connectionError, upgradeError } from "./dial-error.ts";
+
+/** Opens one connection to a gateway, ready for the handshake. */
+export type Dialer = (options: {
+	/** Ask for this backbone among several. */
+	readonly backbone?: Uint8Array | undefined;
+	readonly signal?: AbortSignal | undefined;
+}) => Promise<Transport>;
+
+export interface WebSocketDialerParts {
+	/** `wss://host[:port]`, or `ws://` to loopback. */
+	readonly url: string;
+	readonly identity: KeyPair;
+	/** Name of the model to serve; absent: the hub's only one. */
+	readonly model?: string | undefined;
+	readonly clock: Clock;
+	readonly random: Random;
+	/** PEM of further certificates to trust. */
+	readonly ca?: string | undefined;
+	/** How connections are made where not directly: the one place for a proxy. */
+	readonly agent?: Agent | undefined;
+	/** Allows `ws://` beyond loopback. */
+	readonly insecure?: boolean | undefined;
+	/** Called when the gateway called our clock wrong and its time worked. */
+	readonly onClockSkew?: (offsetSeconds: number) => void;
+}
+
+/**
+ * A dialer over WebSocket. Each dial signs a new Authorization; a 401 for a wrong clock is tried once more with the gateway's time.
+ * Throws `dns`, `refused`, `timeout`, `tls`, `proxy`, `network`, `auth`, `clock_skew`, `not_admitted`, `version`; `usage` at once for a bad URL.
+ */
+export function webSocketDialer(parts: WebSocketDialerParts): Dialer {
+	const url = gatewayUrl(parts.url, parts.insecure ?? false);
+	let offsetSeconds = 0;
+	return async (options) => {
+		try {
+			return await dialOnce(parts, url, offsetSeconds, options);
+		} catch (error) {
+			if (!(error instanceof KvasirError) || error.code !== "clock_skew") throw error;
+			const corrected = error.facts.offsetSeconds as number;
+			const transport = await dialOnce(parts, url, corrected, options);
+			if (corrected !== offsetSeconds) parts.onClockSkew?.(corrected);
+			offsetSeconds = corrected;
+			return transport;
+		}
+	};
+}
+
+/** The checked URL of a gateway. Throws `usage` for another scheme, and for `ws://` beyond loopback without `insecure`. */
+export function gatewayUrl(text: string, insecure: boolean): URL {
+	const url = URL.canParse(text) ? new URL(text) : null;
+	if (url === null || (url.protocol !== "wss:" && url.protocol !== "ws:")) {
+		throw new KvasirError("usage", `Cannot join "${text}": not a wss:// URL`, {
+			hint: "For example wss://gate.example",
+		});
+	}
+	if (url.protocol === "ws:" && !insecure && !isLoopback(url.hostname)) {
+		throw new KvasirError("usage", `Cannot join "${text}": without TLS only on this machine`, {
+			hint: "Use wss://, or --insecure if you know that the network is yours",
+		});
+	}
+	return url;
+}
+
+function isLoopback(host: string): boolean {
+	return host === "localhost" || host === "[::1]" || /^127\.\d+\.\d+\.\d+$/.test(host);
+}
+
+function dialOnce(
+	{ identity, model, clock, random, ca, agent }: WebSocketDialerParts,
+	base: URL,
+	offsetSeconds: number,
+	{ backbone, signal }: Parameters<Dialer>[0],
+): Promise<Transport> {
+	const url = new URL("/v1/relay", base);
+	if (model !== undefined) url.searchParams.set("model", model);
+	if (backbone !== undefined) url.searchParams.set("backbone", addressOf(backbone));
+	const authorization = signAuthorization(
+		{ label: "kvasir/1 relay", host: base.host, model: model ?? "" },
+		{ identity, clock, random, offsetSeconds },
+	);
+	const options: ClientOptions = {
+		...webSocketOptions,
+		headers: { authorization },
+		handshakeTimeout: limits.handshakeMs,
+		followRedirects: false,
+		...(ca === undefined ? {} : { ca }),
+		...(agent === undefined ? {} : { agent }),
+	};
+	return new Promise((resolve, reject) => {
+		if (signal?.aborted) {
+			reject(signal.reason);
+			return;
+		}
+		const ws = new WebSocket(url, [subprotocol], options);
+		const stop = () => {
+			reject(signal?.reason);
+			ws.terminate();
+		};
+		signal?.addEventListener("abort", stop, { once: true });
+		const settled = () => signal?.removeEventListener("abort", stop);
+		let socket: Socket | null = null;
+		ws.on("error", (error: Error & { code?: string }) => {
+			settled();
+			reject(connectionError(base.host, error));
+		});
+		ws.once("unexpected-response", (request: ClientRequest, response: IncomingMessage) => {
+			settled();
+			reject(upgradeError(base.host, response.statusCode ?? 0, response.headers, clock.now() / 1000));
+			response.resume();
+			request.destroy();
+		});
+		ws.once("upgrade", (response: IncomingMessage) => {
+			socket = response.socket;
+			// Before anything arrives: `open` follows in the same turn, and with it possibly the first message.
+			ws.once("open", () => {
+				settled();
+				if (socket !== null) resolve(webSocketTransport(ws, socket));
+			});
+		});
+	});
+}

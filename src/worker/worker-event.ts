@@ -1,0 +1,25 @@
+/** What a worker tells about itself as it happens: for a log line, NDJSON or a screen's notes. Keys are base58. */
+export type WorkerEvent =
+	| { readonly event: "loading"; readonly done: number; readonly total: number }
+	| { readonly event: "holding"; readonly experts: number; readonly bytes: number }
+	| { readonly event: "connecting"; readonly gateway: string; readonly backbone: string | null }
+	| { readonly event: "connected"; readonly backbone: string; readonly model: string; readonly session: string }
+	/** `code` is an error code (dns, tls, proxy, auth, ...), or a close code's name. */
+	| {
+			readonly event: "disconnected";
+			readonly code: string;
+			readonly message: string;
+			readonly hint: string | null;
+			readonly redialInMs: number | null;
+	  }
+	| {
+			readonly event: "receipt";
+			readonly backbone: string;
+			readonly number: number;
+			readonly pairs: number;
+			readonly servedBytes: number;
+			readonly agreed: boolean;
+			readonly unpaid: Readonly<Record<string, number>>;
+	  }
+	| { readonly event: "clock_skew"; readonly offsetSeconds: number }
+	| { readonly event: "draining"; readonly reason: string };

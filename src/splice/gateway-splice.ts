@@ -7,6 +7,7 @@ import type { Random } from "../io/random.ts";
 import type { AdmittedWorker, Admitter } from "./admit.ts";
 import { forwardResponse } from "./forward-response.ts";
 import type { GatewayMetrics } from "./gateway-metrics.ts";
+import { goneSignal } from "./gone-signal.ts";
 import { type Admitted, hubRequest } from "./hub-request.ts";
 import { spliceLimits } from "./limits.ts";
 import type { ListenAddress } from "./listener.ts";
@@ -104,11 +105,7 @@ async function askHub(
 	parts: GatewaySpliceParts,
 ): Promise<OutgoingAnswer> {
 	const { hub, hubSecret, clock, random, closing } = parts;
-	const gone = new AbortController();
-	const abort = () => gone.abort();
-	from.once("close", abort);
-	if (from.destroyed) abort();
-	const signal = AbortSignal.any([gone.signal, closing]);
+	const signal = goneSignal(from, closing);
 	const socket = await dial(hub, { clock, signal });
 	if (socket === null) return { kind: "failed", reason: "dial" };
 	const outgoing = hubRequest(target.target, admitted, { secret: hubSecret, clock, random });

@@ -5,6 +5,7 @@ import type { Logger } from "../io/log.ts";
 import type { Random } from "../io/random.ts";
 import type { NonceCache } from "../protocol/nonce-cache.ts";
 import { forwardResponse } from "./forward-response.ts";
+import { goneSignal } from "./gone-signal.ts";
 import type { HubMetrics } from "./hub-metrics.ts";
 import { checkHubRequest } from "./hub-request.ts";
 import { spliceLimits } from "./limits.ts";
@@ -167,12 +168,4 @@ function readWorker(request: IncomingMessage, parts: HubRelayParts, websocketKey
 function unavailable(reason: string, random: Random): Refusal {
 	const retryAfterSeconds = drawRetryAfter(random.uniform, spliceLimits.retryAfterAwaySecondsMax);
 	return { code: "unavailable", reason, retryAfterSeconds };
-}
-
-/** Aborts when the peer goes away or the server closes. */
-function goneSignal(socket: Socket, closing: AbortSignal): AbortSignal {
-	const gone = new AbortController();
-	socket.once("close", () => gone.abort());
-	if (socket.destroyed) gone.abort();
-	return AbortSignal.any([gone.signal, closing]);
 }

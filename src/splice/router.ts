@@ -5,6 +5,7 @@ import type { Clock } from "../io/clock.ts";
 import type { Logger } from "../io/log.ts";
 import type { NonceCache } from "../protocol/nonce-cache.ts";
 import { checkRequest } from "../protocol/request-authorization.ts";
+import { goneSignal } from "./gone-signal.ts";
 import { spliceLimits } from "./limits.ts";
 
 /** Who may call a route: the holder of the gateway-hub secret, a listed backbone, any key that signs, or anybody. */
@@ -80,14 +81,12 @@ async function serve(
 		const answer = failure(caller.status, caller.reason, "The request is not authorised");
 		return caller.reason === "skew" ? { ...answer, headers: timeHeader(parts.clock) } : answer;
 	}
-	const gone = new AbortController();
-	response.once("close", () => gone.abort());
 	return route.handle({
 		params: match(route.path, path)!,
 		query: new URLSearchParams(query),
 		body,
 		key: caller.key,
-		signal: AbortSignal.any([gone.signal, parts.closing]),
+		signal: goneSignal(response, parts.closing),
 	});
 }
 

@@ -16,7 +16,6 @@ import {
 
 /** DER prefixes that turn raw 32-byte keys into SPKI and PKCS#8 (RFC 8410). */
 const der = {
-	ed25519Public: Buffer.from("302a300506032b6570032100", "hex"),
 	ed25519Private: Buffer.from("302e020100300506032b657004220420", "hex"),
 	x25519Public: Buffer.from("302a300506032b656e032100", "hex"),
 };
@@ -49,11 +48,9 @@ export function keyPairFromPrivateKey(privateKey: KeyObject): KeyPair {
 export function verifySignature(publicKey: Uint8Array, message: Uint8Array, signature: Uint8Array): boolean {
 	if (publicKey.length !== 32 || signature.length !== 64) return false;
 	try {
-		const key = createPublicKey({
-			key: Buffer.concat([der.ed25519Public, publicKey]),
-			format: "der",
-			type: "spki",
-		});
+		// As a JWK: parsing DER takes longer than verifying (190 us, against 23 us).
+		const x = Buffer.from(publicKey).toString("base64url");
+		const key = createPublicKey({ key: { kty: "OKP", crv: "Ed25519", x }, format: "jwk" });
 		return verifyWith(null, message, key, signature);
 	} catch {
 		return false;

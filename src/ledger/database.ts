@@ -37,7 +37,7 @@ async function openSqlite<Tables>(path: string): Promise<Database<Tables>> {
 	const file = new Libsql(path);
 	file.defaultSafeIntegers(true);
 	// FULL: a commit that was answered survives a power cut. The store commits in groups, so this costs one fsync a group.
-	for (const pragma of ["journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "busy_timeout=10000"]) {
+	for (const pragma of ["busy_timeout=10000", "journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"]) {
 		file.prepare(`PRAGMA ${pragma}`).all();
 	}
 	const kysely = new Kysely<Tables>({

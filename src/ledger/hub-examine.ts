@@ -43,12 +43,37 @@ export interface SubmissionOrigin {
 	readonly meteredBytes: bigint | null;
 }
 
-/** Checks everything about a submission that needs no database: bytes, signatures, ledger, policy. */
-export function examine(
+/** Checks everything about a submission that needs no database. */
+export type Examine = (submission: ReceiptSubmission, origin: SubmissionOrigin) => Candidate | Refusal;
+
+/** Payout bindings remembered as proven; a worker's receipts all carry the same. */
+const provenMax = 16_384;
+
+/** Checks for one ledger: bytes, signatures, ledger, policy. */
+export function createExamine(ledgerId: string, policies: readonly Policy[]): Examine {
+	const proven = new Set<string>();
+	const isBound = ({ worker, payout: wallet, payoutSignature: signature }: Receipt): boolean => {
+		const binding = Buffer.concat([worker, wallet, signature]).toString("latin1");
+		if (proven.has(binding)) return true;
+		if (!payoutIsBound(worker, { wallet, signature })) return false;
+		if (proven.size >= provenMax) proven.clear();
+		proven.add(binding);
+		return true;
+	};
+	return (submission, origin) => examine(submission, origin, { ledgerId, policies, isBound });
+}
+
+interface ExamineParts {
+	readonly ledgerId: string;
+	readonly policies: readonly Policy[];
+	/** Whether the worker itself bound its pay to the receipt's wallet. */
+	isBound(receipt: Receipt): boolean;
+}
+
+function examine(
 	submission: ReceiptSubmission,
 	origin: SubmissionOrigin,
-	ledgerId: string,
-	policies: readonly Policy[],
+	{ ledgerId, policies, isBound }: ExamineParts,
 ): Candidate | Refusal {
 	let receipt: Receipt;
 	try {
@@ -62,7 +87,7 @@ export function examine(
 	if (hex(receipt.ledgerId) !== ledgerId) return refusal("other_ledger", `receipt for ledger ${hex(receipt.ledgerId)}`);
 	const policy = policies.find((known) => known.number === receipt.policy);
 	if (policy === undefined) return refusal("unknown_policy", `policy ${receipt.policy}`);
-	const forged = forgedSignature(receipt, submission);
+	const forged = isBound(receipt) ? forgedSignature(receipt, submission) : "the payout binding is not the worker's";
 	if (forged !== null) return refusal("bad_signature", forged);
 	const sessionHex = hex(receipt.session);
 	const session = `${backbone}.${sessionHex}`;
@@ -87,9 +112,6 @@ export function examine(
 
 function forgedSignature(receipt: Receipt, { body, signature, answer }: ReceiptSubmission): string | null {
 	if (!verifyReceipt(receipt, body, signature)) return "the backbone's signature does not fit";
-	const { payout: wallet, payoutSignature } = receipt;
-	if (!payoutIsBound(receipt.worker, { wallet, signature: payoutSignature }))
-		return "the payout binding is not the worker's";
 	if (answer !== null && "signature" in answer && !verifyCountersign(receipt, body, answer.signature)) {
 		return "the countersignature is not the worker's";
 	}

@@ -4,7 +4,7 @@ import type { Random } from "../io/random.ts";
 import { type Location, openDatabase } from "./database.ts";
 import { type Diverged, type EntryPage, entryHash, genesisHash, type LedgerEntry } from "./entry.ts";
 import { GroupCommit } from "./group-commit.ts";
-import { type Candidate, examine, type SubmissionOrigin } from "./hub-examine.ts";
+import { type Candidate, createExamine, type SubmissionOrigin } from "./hub-examine.ts";
 import { Posting } from "./hub-post.ts";
 import { type EntryRow, type HubTables, hubMigrations } from "./hub-schema.ts";
 import { migrate } from "./migrate.ts";
@@ -76,7 +76,7 @@ export async function openHubStore(location: Location, options: HubStoreOptions)
 		.execute();
 	const { ledger_id: ledgerId, head } = await kysely.selectFrom("hub_ledger").selectAll().executeTakeFirstOrThrow();
 	options.onHead?.(Number(head));
-	const policies = options.policies ?? knownPolicies;
+	const examine = createExamine(ledgerId, options.policies ?? knownPolicies);
 
 	const group = new GroupCommit<Candidate, ReceiptVerdict>(async (candidates) => {
 		const atMs = options.clock.now();
@@ -88,7 +88,7 @@ export async function openHubStore(location: Location, options: HubStoreOptions)
 	return {
 		ledgerId,
 		async acceptReceipt(submission, origin) {
-			const examined = examine(submission, origin, ledgerId, policies);
+			const examined = examine(submission, origin);
 			return examined.status === "refused" ? examined : group.add(examined);
 		},
 		async entriesAfter(after, hash, limit) {

@@ -1,11 +1,9 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { appendFile, readdir, readFile, stat, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { fakeClock } from "../../test/support/fake-clock.ts";
+import { builtModule, runUntilKilled } from "../../test/support/killed-child.ts";
 import { receiptChain, submissionOf, testSession } from "../../test/support/receipts.ts";
 import { temporaryHome } from "../../test/support/temporary-home.ts";
 import { journalsIn, SessionJournal } from "./journal.ts";
@@ -167,24 +165,18 @@ describe("SessionJournal", () => {
 	it("has everything that was appended when the process is killed", async () => {
 		const folder = await temporaryHome();
 		const script = `
-			import { SessionJournal } from ${JSON.stringify(new URL("../../dist/src/ledger/journal.js", import.meta.url).href)};
-			import { systemClock } from ${JSON.stringify(new URL("../../dist/src/io/clock.js", import.meta.url).href)};
+			const [journals, clocks, folder] = process.argv.slice(2);
+			const { SessionJournal } = await import(journals);
+			const { systemClock } = await import(clocks);
 			const bytes = (length, fill) => new Uint8Array(length).fill(fill);
-			const journal = SessionJournal.create({ folder: process.argv[1], clock: systemClock }, { kind: "session", session: bytes(16, 1),
+			const journal = SessionJournal.create({ folder, clock: systemClock }, { kind: "session", session: bytes(16, 1),
 				worker: bytes(32, 2), payout: bytes(32, 3), payoutSignature: bytes(64, 4), relay: "", modelId: bytes(32, 5), topK: 8, hidden: 64 });
 			for (let id = 1; ; id++) {
 				journal.append({ kind: "paid", id, pairs: 8, answerHash: bytes(32, 6) });
 				if (id % 100 === 0) await new Promise((resolve) => process.stdout.write(id + "\\n", resolve));
 			}`;
-		const child = spawn(process.execPath, ["--input-type=module", "-e", script, folder], {
-			stdio: ["ignore", "pipe", "inherit"],
-		});
-		let told = 0;
-		for await (const line of createInterface({ input: child.stdout })) {
-			told = Number(line);
-			if (told === 3000) child.kill("SIGKILL");
-		}
-		if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
+		const modules = ["src/ledger/journal.js", "src/io/clock.js"].map(builtModule);
+		const told = Number((await runUntilKilled(script, [...modules, folder], 30)).at(-1));
 		expect(told).toBeGreaterThanOrEqual(3000);
 		const [path] = await journalsIn(folder);
 		const { journal } = await SessionJournal.recover({ folder, clock: fakeClock() }, path!);

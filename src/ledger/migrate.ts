@@ -11,9 +11,10 @@ export type Migration = (db: Kysely<unknown>, bytes: "blob" | "bytea") => Promis
  */
 export async function migrate(db: Database<unknown>, store: string, migrations: readonly Migration[]): Promise<void> {
 	const table = sql.table(`${store}_schema`);
+	await sql`create table if not exists ${table} (id bigint primary key, number bigint not null)`.execute(db.kysely);
+	await sql`insert into ${table} (id, number) values (1, 0) on conflict do nothing`.execute(db.kysely);
 	await db.kysely.transaction().execute(async (trx) => {
-		await sql`create table if not exists ${table} (id bigint primary key, number bigint not null)`.execute(trx);
-		await sql`insert into ${table} (id, number) values (1, 0) on conflict do nothing`.execute(trx);
+		// Like every transaction here it begins by writing: SQLite waits for a lock then, but not when a reader becomes a writer.
 		// The update takes the row's lock, so that two processes that start together migrate one after the other.
 		const found = await sql<{
 			number: bigint;

@@ -1,0 +1,93 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { fakeClock } from "../../test/support/fake-clock.ts";
+import { originOf, receiptChain, submissionOf, testSession } from "../../test/support/receipts.ts";
+import { temporaryHome } from "../../test/support/temporary-home.ts";
+import { systemClock } from "../io/clock.ts";
+import { genesisHash } from "./entry.ts";
+import { openGatewayLedger } from "./gateway-ledger.ts";
+import { openHubLedger } from "./hub-ledger.ts";
+
+it("waitForEntries() resolves with the next entry, at its time, when it is aborted, and at once when there is more", async () => {
+	const clock = fakeClock();
+	const hub = await openHubLedger(":memory:", { clock });
+	const s = testSession(hub.ledgerId);
+	const [first] = receiptChain(s, [8]);
+	const waiting = hub.waitForEntries(0, 25_000);
+	expect(await hub.acceptReceipt(submissionOf(s, first!), originOf(s))).toMatchObject({ entry: 1 });
+	await waiting;
+	await hub.waitForEntries(0, 25_000);
+	let late = false;
+	const timed = hub.waitForEntries(1, 25_000).then(() => {
+		late = true;
+	});
+	await clock.advance(24_999);
+	expect(late).toBe(false);
+	await clock.advance(1);
+	await timed;
+	const stop = new AbortController();
+	const aborted = hub.waitForEntries(1, 25_000, stop.signal);
+	stop.abort();
+	await aborted;
+	const closed = hub.waitForEntries(1, 25_000);
+	await hub.close();
+	await closed;
+	expect(clock.pending).toBe(0);
+});
+
+it("a reopened ledger has its entries, its id and its head", async () => {
+	const location = join(await temporaryHome(), "hub.db");
+	const hub = await openHubLedger(location, { clock: systemClock });
+	const s = testSession(hub.ledgerId);
+	await hub.acceptReceipt(submissionOf(s, receiptChain(s, [8])[0]!), originOf(s));
+	await hub.close();
+	const again = await openHubLedger(location, { clock: systemClock });
+	expect(again.ledgerId).toBe(hub.ledgerId);
+	await again.waitForEntries(0, 60_000);
+	expect(await again.entriesAfter(0, genesisHash, 10)).toMatchObject({ head: 1, entries: [{ number: 1, pairs: 8n }] });
+	await again.close();
+	await expect(again.entriesAfter(0, genesisHash, 10)).rejects.toMatchObject({ code: "ledger" });
+	await again.close();
+});
+
+it("says in words why a ledger cannot be opened", async () => {
+	const home = await temporaryHome();
+	const garbage = join(home, "garbage.db");
+	await writeFile(garbage, "this is no database, and long enough to be looked at as one ".repeat(50));
+	for (const location of [garbage, join(home, "no", "such", "folder.db"), "postgres://user:secret@127.0.0.1:1/x"]) {
+		const error = (await openHubLedger(location, { clock: systemClock }).catch((thrown: Error) => thrown)) as Error;
+		expect(error).toMatchObject({ code: "ledger", message: expect.stringContaining("Cannot open the ledger at") });
+		expect(error.message).not.toContain("secret");
+	}
+});
+
+it("two processes' worth of threads share one gateway store", async () => {
+	const location = join(await temporaryHome(), "gateway.db");
+	const [one, two] = await Promise.all([openGatewayLedger(location), openGatewayLedger(location)]);
+	await Promise.all(Array.from({ length: 20 }, (_, i) => (i % 2 === 0 ? one : two).exportPayouts()));
+	expect(await two.cursor()).toEqual({ ledgerId: null, after: 0, hash: genesisHash });
+	await Promise.all([one.close(), two.close()]);
+});
+
+it("takes at least 2,000 receipts a second with every answer durable", async () => {
+	const hub = await openHubLedger(join(await temporaryHome(), "hub.db"), { clock: systemClock });
+	const chains = Array.from({ length: 100 }, (_, i) => {
+		const s = testSession(hub.ledgerId, { worker: `worker ${i}` });
+		return {
+			s,
+			submissions: receiptChain(
+				s,
+				Array.from({ length: 20 }, () => 8),
+			).map((receipt) => submissionOf(s, receipt)),
+		};
+	});
+	const startMs = performance.now();
+	await Promise.all(
+		chains.flatMap(({ s, submissions }) => submissions.map((submission) => hub.acceptReceipt(submission, originOf(s)))),
+	);
+	const perSecond = 2000 / ((performance.now() - startMs) / 1000);
+	console.info(`receipts a second: ${Math.round(perSecond)}`);
+	expect((await hub.entriesAfter(0, genesisHash, 1)) as object).toMatchObject({ head: 2000 });
+	await hub.close();
+});

@@ -11,11 +11,13 @@ import { limitNameOf } from "./peer-address.ts";
 import { drawRetryAfter, type Refusal } from "./refusals.ts";
 import { timeHeader } from "./router.ts";
 import type { WorkerTarget } from "./targets.ts";
-import { createKeyedBuckets, createTokenBucket } from "./token-bucket.ts";
+import { createKeyedBuckets, createTokenBucket, type Rate } from "./token-bucket.ts";
 
 /** Limits that an operator may set. */
 export interface AdmitLimits {
 	readonly admitRatePerSecond: number;
+	/** Manifests and slices, for one key and for one address. */
+	readonly sliceRatePerSecond: number;
 	readonly linksPerKeyMax: number;
 	readonly linksPerAddressMax: number;
 	/** From the start of a connection to its complete request head, milliseconds. */
@@ -25,6 +27,7 @@ export interface AdmitLimits {
 export const defaultAdmitLimits: AdmitLimits = {
 	headMs: spliceLimits.headMs,
 	admitRatePerSecond: spliceLimits.admitRatePerSecond,
+	sliceRatePerSecond: spliceLimits.sliceRatePerSecond,
 	linksPerKeyMax: spliceLimits.linksPerKeyMax,
 	linksPerAddressMax: spliceLimits.linksPerAddressMax,
 };
@@ -63,12 +66,12 @@ export function createAdmitter(parts: AdmitParts): Admitter {
 		spliceLimits.ratedPeersMax,
 	);
 	const slices = createKeyedBuckets(
-		{ perSecond: spliceLimits.sliceRatePerSecond, burst: spliceLimits.sliceBurst },
+		rateOf(limits.sliceRatePerSecond, spliceLimits.sliceBurst / spliceLimits.sliceRatePerSecond),
 		clock,
 		spliceLimits.ratedPeersMax,
 	);
-	const burst = Math.max(1, limits.admitRatePerSecond * (spliceLimits.admitBurst / spliceLimits.admitRatePerSecond));
-	const upgrades = createTokenBucket({ perSecond: limits.admitRatePerSecond, burst }, clock);
+	const admitBurstSeconds = spliceLimits.admitBurst / spliceLimits.admitRatePerSecond;
+	const upgrades = createTokenBucket(rateOf(limits.admitRatePerSecond, admitBurstSeconds), clock);
 	const keys = createCounted(limits.linksPerKeyMax);
 	const addresses = createCounted(limits.linksPerAddressMax);
 
@@ -122,6 +125,11 @@ export function createAdmitter(parts: AdmitParts): Admitter {
 			return { key, release() {} };
 		},
 	};
+}
+
+/** A rate whose burst grows with it, and lets one through at least. */
+function rateOf(perSecond: number, burstSeconds: number): Rate {
+	return { perSecond, burst: Math.max(1, perSecond * burstSeconds) };
 }
 
 function authenticate(request: IncomingMessage, model: string, { publicHosts, clock, nonces }: AdmitParts) {

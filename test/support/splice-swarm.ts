@@ -162,9 +162,9 @@ export function nextMessage(socket: WebSocket): Promise<Buffer> {
 }
 
 /** Waits until something is true, looking again whenever the event loop turns; fails after `ms`. */
-export async function eventually(what: string, holds: () => boolean, ms = 5_000): Promise<void> {
+export async function eventually(what: string, holds: () => boolean | Promise<boolean>, ms = 20_000): Promise<void> {
 	const deadline = performance.now() + ms;
-	while (!holds()) {
+	while (!(await holds())) {
 		if (performance.now() > deadline) throw new Error(`Not within ${ms} ms: ${what}`);
 		await new Promise((resolve) => setTimeout(resolve, 5));
 	}

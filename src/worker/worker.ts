@@ -8,7 +8,7 @@ import type { Random } from "../io/random.ts";
 import type { Model } from "../model/model.ts";
 import { limits } from "../protocol/limits.ts";
 import type { Link } from "../protocol/link.ts";
-import type { Assign, EngineFacts, ExpertRange, WelcomeBody } from "../protocol/messages.ts";
+import { type Assign, closeCodes, type EngineFacts, type ExpertRange, type WelcomeBody } from "../protocol/messages.ts";
 import { bindPayout } from "../protocol/payout.ts";
 import { changeHoldings, expertBytes, loadExperts, planHoldings } from "./capacity.ts";
 import { type DialLoop, startDialLoop } from "./dial.ts";
@@ -88,6 +88,8 @@ export async function startWorker(parts: WorkerParts): Promise<Worker> {
 	const servings = new Set<Serving>();
 	/** By base58 key of the backbone; the first, whose key may not be known yet, under "". */
 	const loops = new Map<string, DialLoop>();
+	/** The first link's backbone, once known. */
+	let mainBackbone = parts.backbone === null ? null : addressOf(parts.backbone);
 	let draining = false;
 	let changing: Promise<void> = Promise.resolve();
 
@@ -116,7 +118,7 @@ export async function startWorker(parts: WorkerParts): Promise<Worker> {
 	function serve(link: Link, welcome: WelcomeBody): Serving {
 		if (!equalBytes(welcome.model.modelId, model.modelId)) {
 			link.send({ kind: "refuse", id: null, code: "model_mismatch", text: model.name });
-			link.close(1000, "model_mismatch");
+			link.close(closeCodes.normal, "model_mismatch");
 			throw new KvasirError("model_mismatch", `Cannot serve ${model.name}: the backbone runs ${welcome.model.name}`, {
 				hint: "Join with the same model file (--model), byte for byte",
 			});
@@ -132,14 +134,14 @@ export async function startWorker(parts: WorkerParts): Promise<Worker> {
 		});
 		servings.add(serving);
 		serving.ended.then(() => servings.delete(serving));
-		for (const key of welcome.backbones) linkTo(key, link.peer);
+		for (const key of welcome.backbones) linkTo(key);
 		return serving;
 	}
 
-	/** One more link for each backbone that one we believe vouches for. */
-	function linkTo(key: Uint8Array, main: Uint8Array): void {
+	/** One more link for each backbone that one we believe vouches for; never a second one to the same. */
+	function linkTo(key: Uint8Array): void {
 		const address = addressOf(key);
-		if (draining || equalBytes(key, main) || equalBytes(key, identity.publicKey)) return;
+		if (draining || address === mainBackbone || equalBytes(key, identity.publicKey)) return;
 		if (loops.has(address) || loops.size > limits.backbones) return;
 		const loop = startDialLoop({ ...parts, onEvent, hello, serve, backbone: key, vouched: true });
 		loops.set(address, loop);
@@ -181,7 +183,12 @@ export async function startWorker(parts: WorkerParts): Promise<Worker> {
 			});
 	}
 
-	const main = startDialLoop({ ...parts, onEvent, hello, serve, vouched: false });
+	function serveMain(link: Link, welcome: WelcomeBody): Serving {
+		mainBackbone = addressOf(link.peer);
+		return serve(link, welcome);
+	}
+
+	const main = startDialLoop({ ...parts, onEvent, hello, serve: serveMain, vouched: false });
 	loops.set("", main);
 	return {
 		redial() {

@@ -38,7 +38,9 @@ export class AnswerBuffer {
 			this.#bytes.set(vectors.subarray(index * vectorBytes, (index + 1) * vectorBytes), slot * vectorBytes);
 			finite &&= allFinite(this.#vectors, slot * this.#hidden, this.#hidden);
 		});
-		return finite ? "placed" : "non_finite";
+		if (finite) return "placed";
+		for (const slot of slots) this.#vectors.fill(0, slot * this.#hidden, (slot + 1) * this.#hidden);
+		return "non_finite";
 	}
 
 	accept({ mode, pairs, rows }: Pick<PlannedDispatch<unknown>, "mode" | "pairs" | "rows">, address: string): void {

@@ -16,7 +16,7 @@ import { createReception } from "./reception.ts";
 import { createRelayServer } from "./relay-server.ts";
 import type { RemoteExperts } from "./remote.ts";
 import { Roster, type RosterEvent } from "./roster.ts";
-import { type BackboneSnapshot, countsSnapshot, workerSnapshot } from "./snapshot.ts";
+import { type BackboneSnapshot, countsSnapshot, type WorkerSnapshot, workerSnapshot } from "./snapshot.ts";
 import type { WorkerLink } from "./worker-link.ts";
 
 /** The fixed part of a dispatch's deadline: a round trip around the world and a busy worker. */
@@ -25,6 +25,8 @@ const deadlineMsDefault = 3_000;
 const drainLookMs = 20;
 /** When a worker may dial again after this backbone said goodbye. */
 const comeBackMs = 1_000;
+/** Ended links that snapshots still show. */
+const departedMax = 1000;
 /** How long closing waits for the hub to acknowledge the last receipts. */
 const flushMs = 5_000;
 
@@ -96,6 +98,7 @@ export async function startBackbone(options: BackboneOptions): Promise<Backbone>
 		for (const listener of listeners) listener(event);
 	};
 	let parking: Parking | null = null;
+	const departed: WorkerSnapshot[] = [];
 	let accepting = true;
 
 	const api = createHubApi({ identity, clock, random });
@@ -106,6 +109,10 @@ export async function startBackbone(options: BackboneOptions): Promise<Backbone>
 
 	function rosterEvent(event: RosterEvent): void {
 		if (event.event === "joined" && paid) book.open(event.worker);
+		if (event.event === "left" && event.worker.answeredPairs > 0) {
+			departed.push(workerSnapshot(event.worker));
+			if (departed.length > departedMax) departed.shift();
+		}
 		emit(event);
 	}
 	function receiptEvent(event: ReceiptEvent): void {
@@ -195,6 +202,7 @@ export async function startBackbone(options: BackboneOptions): Promise<Backbone>
 			waitForCoverage({ gaps: () => gaps(layers), changed: (listener) => subscribe(listener), clock }, limitsOfWait),
 		snapshot: () => ({
 			workers: roster.workers.map(workerSnapshot),
+			served: [...departed, ...roster.workers.map(workerSnapshot).filter(({ pairs }) => pairs > 0)],
 			...countsSnapshot(dispatcher.counts),
 			paidPairs: book.counts.paidPairs,
 			unpaid: Object.fromEntries(book.counts.unpaid),

@@ -1,6 +1,5 @@
 import { KvasirError } from "../errors.ts";
 import type { Clock } from "../io/clock.ts";
-import { sha256 } from "../io/crypto.ts";
 import { limits } from "../protocol/limits.ts";
 import type { Dispatch, ModelFacts } from "../protocol/messages.ts";
 import { AnswerBuffer } from "./answer-buffer.ts";
@@ -185,7 +184,7 @@ class Attempt {
 			if (outcome.kind === "late" || outcome.kind === "refused") worker.failed(reason);
 			return reason;
 		}
-		const { id, partials, message } = outcome;
+		const { id, partials, digest, elapsedMs } = outcome;
 		const placed = this.#buffer.place(planned, partials);
 		if (placed === "malformed") {
 			account.void(worker, id);
@@ -197,9 +196,9 @@ class Attempt {
 			worker.failed("non_finite");
 			return "non_finite";
 		}
-		account.paid(worker, id, planned.pairs.length, sha256(message));
+		account.paid(worker, id, planned.pairs.length, digest);
 		this.#buffer.accept(planned, worker.address);
-		worker.succeeded(planned.pairs.length, outcome.elapsedMs, partials.computeUs);
+		worker.succeeded(planned.pairs.length, elapsedMs, partials.computeUs);
 		accepted?.({ worker, id, asked, vectors: partials.vectors, sequence: this.#request.sequence });
 		return null;
 	}

@@ -21,7 +21,8 @@ export type Outcome =
 			readonly kind: "answered";
 			readonly id: number;
 			readonly partials: Partials;
-			readonly message: Uint8Array;
+			/** SHA-256 of the answer message: what its receipt is over. */
+			readonly digest: Uint8Array;
 			readonly elapsedMs: number;
 	  }
 	| { readonly kind: "refused"; readonly id: number; readonly code: string; readonly text: string }
@@ -124,13 +125,13 @@ export class Lane {
 		return { outcome, cancel: () => this.#giveUp(queued, "cancelled") };
 	}
 
-	/** `message` is the whole message: receipts hash it. */
-	partials(partials: Partials, message: Uint8Array): Arrival {
+	/** @param digest SHA-256 of the whole message */
+	partials(partials: Partials, digest: Uint8Array): Arrival {
 		const entry = this.#take(partials.id);
 		if (entry === undefined) return this.#stale(partials.id);
 		const elapsedMs = this.#clock.monotonic() - entry.sentAtMs;
 		this.#pace.answered(entry.bytesAhead, elapsedMs);
-		entry.settle({ kind: "answered", id: partials.id, partials, message, elapsedMs });
+		entry.settle({ kind: "answered", id: partials.id, partials, digest, elapsedMs });
 		this.#pump();
 		return { kind: "settled" };
 	}

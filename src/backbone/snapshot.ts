@@ -23,6 +23,8 @@ export interface WorkerSnapshot {
 /** The backbone at one moment. */
 export interface BackboneSnapshot {
 	readonly workers: readonly WorkerSnapshot[];
+	/** Links over which something was answered, those that ended first (the last thousand of them). */
+	readonly served: readonly WorkerSnapshot[];
 	readonly requests: number;
 	readonly asked: number;
 	readonly answered: number;

@@ -103,7 +103,7 @@ export class WorkerLink implements Holder {
 			},
 		});
 		link.ended.then(() => this.lane.close());
-		link.onMessage = (message, bytes) => this.#receive(message, bytes, listener);
+		link.onMessage = (message, _, digest) => this.#receive(message, digest, listener);
 	}
 
 	get floorMs(): number {
@@ -201,10 +201,10 @@ export class WorkerLink implements Holder {
 		this.link.close(closeCodes.malformed, state);
 	}
 
-	#receive(message: SessionMessage, bytes: Uint8Array, listener: WorkerListener): void {
+	#receive(message: SessionMessage, digest: Uint8Array, listener: WorkerListener): void {
 		switch (message.kind) {
 			case "partials":
-				this.#arrived(this.lane.partials(message, bytes), "an answer to an id that is not open");
+				this.#arrived(this.lane.partials(message, digest), "an answer to an id that is not open");
 				break;
 			case "refuse":
 				if (message.id === null) this.count(`refuse_${message.code}`);

@@ -20,7 +20,11 @@ describe("verdictOf()", () => {
 		["a worker of another exact class", { classes: ["canonical-1", "f32"], ...near }, "equivalent"],
 		["a tolerance class within its tolerance", { classes: ort, ...near }, "equivalent"],
 		["canonical partials that are only near", near, "different"],
-		["one wrong partial that changed no logit", { partials: { pairs: 104, identical: 103, tolerable: 103 } }, "different"],
+		[
+			"one wrong partial that changed no logit",
+			{ partials: { pairs: 104, identical: 103, tolerable: 103 } },
+			"different",
+		],
 		["another token", { classes: ort, ...near, tokens: { same: 7, total: 8 } }, "different"],
 		["a cosine too low", { classes: ort, ...near, logits: { identical: false, cosineMin: 0.98 } }, "different"],
 		["not everything was answered", { complete: false }, "incomplete"],

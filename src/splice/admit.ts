@@ -54,6 +54,8 @@ export interface Admitter {
 	link(request: IncomingMessage, target: WorkerTarget, peer: string): Promise<AdmittedWorker | Refusal>;
 	/** For one manifest or slice. */
 	slice(request: IncomingMessage, target: WorkerTarget, peer: string): Promise<AdmittedWorker | Refusal>;
+	/** For one request that no key has to prove; null when it may go on. */
+	plain(peer: string): Refusal | null;
 	/** Live links by the name of their address (limitNameOf). */
 	readonly addresses: Counted;
 }
@@ -67,6 +69,11 @@ export function createAdmitter(parts: AdmitParts): Admitter {
 	);
 	const slices = createKeyedBuckets(
 		rateOf(limits.sliceRatePerSecond, spliceLimits.sliceBurst / spliceLimits.sliceRatePerSecond),
+		clock,
+		spliceLimits.ratedPeersMax,
+	);
+	const plain = createKeyedBuckets(
+		{ perSecond: spliceLimits.attemptRatePerSecond, burst: spliceLimits.attemptBurst },
 		clock,
 		spliceLimits.ratedPeersMax,
 	);
@@ -101,21 +108,19 @@ export function createAdmitter(parts: AdmitParts): Admitter {
 			if (!attempts.take(limitNameOf(peer))) return busy("attempts_per_address");
 			const key = await prove(request, target);
 			if (!(key instanceof Uint8Array)) return key;
-			if (!upgrades.take()) return busy("admit_rate");
-			const releaseAddress = addresses.take(limitNameOf(peer));
+			const name = limitNameOf(peer);
+			const releaseAddress = addresses.take(name);
 			if (releaseAddress === null) return busy("links_per_address");
 			const releaseKey = keys.take(addressOf(key));
-			if (releaseKey === null) {
+			const release = () => {
+				releaseKey?.();
 				releaseAddress();
-				return busy("links_per_key");
-			}
-			return {
-				key,
-				release() {
-					releaseKey();
-					releaseAddress();
-				},
 			};
+			// The rate is everybody's: nobody spends it who is refused for a reason of his own.
+			const refusal = releaseKey === null ? "links_per_key" : upgrades.take() ? null : "admit_rate";
+			if (refusal === null) return { key, release };
+			release();
+			return busy(refusal);
 		},
 		async slice(request, target, peer) {
 			if (!slices.take(limitNameOf(peer))) return busy("slices_per_address");
@@ -124,6 +129,7 @@ export function createAdmitter(parts: AdmitParts): Admitter {
 			if (!slices.take(addressOf(key))) return busy("slices_per_key");
 			return { key, release() {} };
 		},
+		plain: (peer) => (plain.take(limitNameOf(peer)) ? null : busy("requests_per_address")),
 	};
 }
 

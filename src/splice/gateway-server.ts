@@ -5,7 +5,7 @@ import { createCounted } from "./counted.ts";
 import { fetchThroughHub, type GatewaySpliceParts, peerOf, spliceWorker } from "./gateway-splice.ts";
 import { spliceLimits } from "./limits.ts";
 import { limitNameOf } from "./peer-address.ts";
-import { parserRefusal, type Refusal, refuseResponse, refuseSocket } from "./refusals.ts";
+import { internalRefusal, parserRefusal, type Refusal, refuseResponse, refuseSocket } from "./refusals.ts";
 import { readWorkerTarget } from "./targets.ts";
 
 /** PEM texts. */
@@ -55,37 +55,51 @@ export function createGatewayServer(
 	server.on("upgrade", (request, stream, head) => {
 		const socket = stream as Socket;
 		socket.on("error", () => {});
-		void spliceWorker(request, socket, head, parts).then((refusal) => {
-			if (refusal === null) return;
-			report(request, refusal);
-			refuseSocket(socket, refusal, clock);
-		});
+		const outcome = spliceWorker(request, socket, head, parts);
+		void outcome
+			.catch((error) => internalRefusal(error, log))
+			.then((refusal) => {
+				if (refusal === null) return;
+				report(request, refusal);
+				refuseSocket(socket, refusal, clock);
+			});
 	});
 	server.on("request", (request: IncomingMessage, response: ServerResponse) => {
-		const target = readWorkerTarget(request.url ?? "");
-		if ("code" in target && target.code === "not_found") return routes(request, response);
-		void answerWorker(target, request, response).then((refusal) => {
-			if (refusal === null) return;
-			report(request, refusal);
-			refuseResponse(response, refusal);
-		});
+		const outcome = answerRequest(request, response, routes, parts);
+		void outcome
+			.catch((error) => internalRefusal(error, log))
+			.then((refusal) => {
+				if (refusal === null) return;
+				report(request, refusal);
+				refuseResponse(response, refusal);
+			});
 	});
 	server.on("clientError", (error, stream) => {
 		const refusal = parserRefusal(error);
 		report(null, refusal);
 		refuseSocket(stream, refusal, clock);
 	});
+	server.on("tlsClientError", () => metrics.request("tls_handshake"));
+	server.on("drop", () => metrics.request("connections_full"));
+	return server;
+}
 
-	async function answerWorker(
-		target: ReturnType<typeof readWorkerTarget>,
-		request: IncomingMessage,
-		response: ServerResponse,
-	): Promise<Refusal | null> {
-		if ("code" in target) return target;
+/** A plain request: a manifest or slice of an admitted worker, or one of the gateway's own routes. */
+async function answerRequest(
+	request: IncomingMessage,
+	response: ServerResponse,
+	routes: RequestListener,
+	parts: GatewaySpliceParts,
+): Promise<Refusal | null> {
+	const target = readWorkerTarget(request.url ?? "");
+	if (!("code" in target)) {
 		if (target.kind === "relay") return { code: "version", reason: "upgrade" };
 		return fetchThroughHub(request, response, target, parts);
 	}
-	return server;
+	if (target.code !== "not_found") return target;
+	const refusal = parts.admitter.plain(peerOf(request, parts));
+	if (refusal === null) routes(request, response);
+	return refusal;
 }
 
 /** Closes connections of an address that holds too many without a link; a trusted proxy's are everybody's, so not limited here. */

@@ -14,6 +14,7 @@ import type { GatewaySpliceParts } from "./gateway-splice.ts";
 import { spliceLimits } from "./limits.ts";
 import { type ListenAddress, type Listener, listen } from "./listener.ts";
 import { createLiveLinks, type LiveLinks } from "./live-links.ts";
+import { ownLinksRoute } from "./own-links.ts";
 import { trustedProxies } from "./peer-address.ts";
 import { createRouter, type Route } from "./router.ts";
 import { within } from "./within.ts";
@@ -83,7 +84,8 @@ export async function startGateway(options: GatewayOptions, { clock, random, log
 		draining,
 	};
 	const routerParts = { clock, log, nonces, closing: closing.signal };
-	const server = createGatewayServer(options.certificate, createRouter(options.routes ?? [], routerParts), parts);
+	const routes = createRouter([ownLinksRoute(links), ...(options.routes ?? [])], routerParts);
+	const server = createGatewayServer(options.certificate, routes, parts);
 	const adminRoutes = gatewayAdminRoutes({ metrics, links, admission: admission.mode, clock, draining });
 	const adminServer = http.createServer(
 		{ headersTimeout: spliceLimits.headMs, requestTimeout: spliceLimits.headMs },

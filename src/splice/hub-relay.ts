@@ -11,7 +11,14 @@ import { checkHubRequest } from "./hub-request.ts";
 import { spliceLimits } from "./limits.ts";
 import { type ParkParts, park } from "./park.ts";
 import type { BackboneSource } from "./parked.ts";
-import { drawRetryAfter, parserRefusal, type Refusal, refuseResponse, refuseSocket } from "./refusals.ts";
+import {
+	drawRetryAfter,
+	internalRefusal,
+	parserRefusal,
+	type Refusal,
+	refuseResponse,
+	refuseSocket,
+} from "./refusals.ts";
 import { askBackbone, countingFrom, type RelayedWorker } from "./relay.ts";
 import type { RelayMeter } from "./relay-meter.ts";
 import { readWorkerTarget } from "./targets.ts";
@@ -65,16 +72,20 @@ export function createHubRelayServer(parts: HubRelayParts): http.Server {
 			if (refusal !== null) return refused(socket, refusal);
 			return metrics.request("parked");
 		}
-		void relay(request, socket, head, parts).then((refusal) => {
-			if (refusal !== null) refused(socket, refusal);
-		});
+		void relay(request, socket, head, parts)
+			.catch((error) => internalRefusal(error, log))
+			.then((refusal) => {
+				if (refusal !== null) refused(socket, refusal);
+			});
 	});
 	server.on("request", (request, response) => {
-		void fetchSlice(request, response, parts).then((refusal) => {
-			if (refusal === null) return;
-			report(request.socket, refusal);
-			refuseResponse(response, refusal);
-		});
+		void fetchSlice(request, response, parts)
+			.catch((error) => internalRefusal(error, log))
+			.then((refusal) => {
+				if (refusal === null) return;
+				report(request.socket, refusal);
+				refuseResponse(response, refusal);
+			});
 	});
 	server.on("clientError", (error, stream) => refused(stream as Socket, parserRefusal(error)));
 	return server;

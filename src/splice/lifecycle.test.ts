@@ -11,6 +11,9 @@ import {
 	testKey,
 } from "../../test/support/splice-swarm.ts";
 import { addressOf } from "../io/base58.ts";
+import type { KeyPair } from "../io/crypto.ts";
+import { signRequest } from "../protocol/request-authorization.ts";
+import type { Admission } from "./admission.ts";
 import { startGateway } from "./gateway.ts";
 import { startHub } from "./hub.ts";
 
@@ -130,5 +133,32 @@ describe("gateway and hub", () => {
 			expect((await fetch(`http://${swarm.host}${path}`)).status).toBe(404);
 		}
 		worker.terminate();
+	});
+
+	it("tell a key that signs what they see of its own links, and nobody of others'", async () => {
+		await using swarm = await startSpliceSwarm();
+		const worker = await dialWorker(swarm.host);
+		const ask = async (identity: KeyPair) => {
+			const authorization = signRequest({ method: "GET", path: "/v1/links" }, { identity }, realParts);
+			const answer = await fetch(`http://${swarm.host}/v1/links`, { headers: { authorization } });
+			return (await answer.json()) as { links: unknown[] };
+		};
+		expect(await ask(testKey(1))).toMatchObject({ links: [{ model: "tiny" }] });
+		expect(await ask(testKey(2))).toEqual({ links: [] });
+		expect((await fetch(`http://${swarm.host}/v1/links`)).status).toBe(401);
+		worker.terminate();
+	});
+
+	it("survive what should never happen: a store that throws refuses one request alone", async () => {
+		const admission: Admission = {
+			mode: "open",
+			check: async () => {
+				throw new Error("a bug");
+			},
+			bannedOf: async () => [],
+		};
+		await using swarm = await startSpliceSwarm({ gateway: { admission } });
+		await expect(dialWorker(swarm.host)).rejects.toMatchObject({ status: 503 });
+		await expect(dialWorker(swarm.host)).rejects.toMatchObject({ status: 503 });
 	});
 });

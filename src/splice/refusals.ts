@@ -1,6 +1,7 @@
 import type { ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import type { Clock } from "../io/clock.ts";
+import type { Logger } from "../io/log.ts";
 import { spliceLimits } from "./limits.ts";
 
 /** The fixed table: what a stranger is told instead of being spliced. Nothing from the inside is ever quoted. */
@@ -80,6 +81,12 @@ export function refuseSocket(socket: Duplex, refusal: Refusal, clock: Clock): vo
 	socket.resume();
 	socket.once("end", () => socket.destroy());
 	socket.end(refusalBytes(refusal));
+}
+
+/** The refusal of a request that failed on our side, which no request may turn into more than that; logged, nothing quoted. */
+export function internalRefusal(error: unknown, log: Logger): Refusal {
+	log.error({ error: error instanceof Error ? error.stack : String(error) }, "a request failed");
+	return { code: "unavailable", reason: "internal", retryAfterSeconds: spliceLimits.retryAfterAwaySecondsMax };
 }
 
 /** Seconds to wait, drawn from 1 to `max`. */

@@ -11,6 +11,16 @@ interface CatalogEntry {
 /** Every command, in the order `--help` lists them. Declarations are loaded when they are asked for. */
 export const catalog: readonly CatalogEntry[] = [
 	{
+		path: "verify",
+		summary: "decode locally and through the swarm, compare every position and every partial",
+		load: async () => (await import("./verify.ts")).verifyCommand,
+	},
+	{
+		path: "join",
+		summary: "compute experts for a swarm: dial a gateway, serve, get paid",
+		load: async () => (await import("./join.ts")).joinCommand,
+	},
+	{
 		path: "backbone dispatch",
 		summary: "decode with the routed experts computed by workers",
 		load: async () => (await import("./backbone-dispatch.ts")).backboneDispatchCommand,

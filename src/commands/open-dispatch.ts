@@ -1,13 +1,13 @@
 import { type Backbone, type BackboneOptions, startBackbone } from "../backbone/backbone.ts";
 import { type DecodeClient, openDecodeThread } from "../backbone/decode-client.ts";
-import type { DecodeFacts, DecodeSettings } from "../backbone/decode-messages.ts";
+import type { DecodeSettings } from "../backbone/decode-messages.ts";
 import type { RemoteExperts } from "../backbone/remote.ts";
 import { addressOf } from "../io/base58.ts";
 import { openNamedModel } from "../model/resolve-model.ts";
 import { type Tokenizer, tokenizerOf } from "../model/tokenizer.ts";
-import type { ModelFacts } from "../protocol/messages.ts";
 import { loadNodeKey } from "../wallet/node-key.ts";
 import type { Context } from "./context.ts";
+import { modelFactsOf } from "./model-facts.ts";
 
 /** A model that decodes in a thread, and the swarm that computes its experts. */
 export interface DispatchRoom {
@@ -39,7 +39,7 @@ export async function openDispatch(
 	};
 	const decode = await openDecodeThread(settings, remote);
 	try {
-		backbone = await startBackbone({ identity, model: factsOf(decode.facts), clock, random, log, ...swarm });
+		backbone = await startBackbone({ identity, model: modelFactsOf(decode.facts), clock, random, log, ...swarm });
 	} catch (error) {
 		await decode.close();
 		throw error;
@@ -62,10 +62,4 @@ async function readTokenizer({ home, model }: DecodeSettings): Promise<Tokenizer
 	const opened = await openNamedModel(home, model);
 	await opened.weights.close();
 	return tokenizerOf(opened.metadata);
-}
-
-/** The model as the wire names it: in a URL and a header, so nothing but letters, digits, dots and dashes. */
-function factsOf({ name, modelId, shape }: DecodeFacts): ModelFacts {
-	const { layers, experts, topK, hidden, expertWidth } = shape;
-	return { name: name.replace(/[^A-Za-z0-9._-]+/g, "-"), modelId, layers, experts, topK, hidden, expertWidth };
 }

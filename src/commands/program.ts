@@ -1,13 +1,12 @@
-import { readFileSync } from "node:fs";
 import { Command, CommanderError, Option } from "commander";
 import { KvasirError } from "../errors.ts";
-import { packagePath } from "../io/built.ts";
 import { catalog, groups, loadAll } from "./catalog.ts";
 import type { CommandSpec } from "./command.ts";
 import type { Host } from "./host.ts";
 import { nearestName } from "./nearest-name.ts";
 import type { OptionSpec, OptionSpecs } from "./options.ts";
 import { printError } from "./output.ts";
+import { programVersion } from "./program-version.ts";
 import { environmentName, globalOptions } from "./settings.ts";
 
 /** Runs the command line; returns the exit code. Everything that goes wrong has been printed by then. */
@@ -40,9 +39,8 @@ export function reportFailure(host: Host, error: unknown): number {
 /** The commander tree: names and summaries of all, the declaration of the one that is run. */
 export async function buildProgram(host: Host, ended: (exitCode: number) => void): Promise<Command> {
 	const root = new Command("kvasir");
-	const version = JSON.parse(readFileSync(packagePath("package.json"), "utf8")).version as string;
 	prepare(root, host)
-		.version(version, "-V, --version")
+		.version(programVersion(), "-V, --version")
 		.description("One very large mixture-of-experts model, served together.")
 		.helpCommand(false)
 		.addHelpText(

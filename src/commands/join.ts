@@ -1,0 +1,46 @@
+import { defineCommand } from "./command.ts";
+import { modelOptions } from "./model-options.ts";
+import { list, type OptionValues, toggle, value } from "./options.ts";
+import { address, path, text } from "./readers.ts";
+import { untilStopped } from "./until-stopped.ts";
+
+const options = {
+	...modelOptions,
+	hold: list("--hold <layers:first-last>", "experts to serve, such as all:0-7; repeatable; what fits without it", text),
+	wallet: value("--wallet <address>", "who is paid; else this home's wallet, else this node", address),
+	gpu: value("--gpu [device]", "compute on a GPU, never on the CPU instead: auto or webgpu:ID", text),
+	ca: value("--ca <file>", "also trust this certificate authority, PEM", path),
+	insecure: toggle("--insecure", "allow ws:// beyond this machine"),
+};
+
+export type JoinOptions = OptionValues<typeof options>;
+
+const drainMs = 8_000;
+
+export const joinCommand = defineCommand({
+	path: "join",
+	section: "join",
+	summary: "compute experts for a swarm: dial a gateway, serve, get paid",
+	operands: [{ name: "<url>", about: "the gateway, wss://gate.example; #KEY behind it pins the backbone" }],
+	options,
+	example: "kvasir join wss://gate.example --hold all:0-127 --threads 4",
+	async run(context, chosen, [url]) {
+		const [{ openJoin }, { openWorkerView }] = await Promise.all([
+			import("./open-join.ts"),
+			import("./worker-view.ts"),
+		]);
+		const view = await openWorkerView(context);
+		const joined = await openJoin({ ...context, log: view.log }, chosen, url!, view.onEvent);
+		const offHangup = context.onHangup(() => joined.worker.redial());
+		try {
+			view.show(joined.worker);
+			const stopped = untilStopped(context).then(() => joined.worker.drain("stopped", drainMs));
+			await Promise.race([stopped, joined.worker.closed.then(() => stopped)]);
+			return {};
+		} finally {
+			offHangup();
+			view.close();
+			await joined.close();
+		}
+	},
+});

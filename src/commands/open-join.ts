@@ -1,0 +1,91 @@
+import { cpus } from "node:os";
+import { KvasirError } from "../errors.ts";
+import { addressOf, keyOf } from "../io/base58.ts";
+import { makePrivateFolder, readSmallFile } from "../io/files.ts";
+import { openNamedModel } from "../model/resolve-model.ts";
+import { loadNodeKey } from "../wallet/node-key.ts";
+import { rememberGateway } from "../wallet/remembered-gateway.ts";
+import { walletAddress } from "../wallet/wallet-key.ts";
+import { webSocketDialer } from "../worker/dialer.ts";
+import { parseHold } from "../worker/held-experts.ts";
+import { joinTarget } from "../worker/join-target.ts";
+import { startWorker, type Worker } from "../worker/worker.ts";
+import type { WorkerEvent } from "../worker/worker-event.ts";
+import type { Context } from "./context.ts";
+import { openWorkerEngine } from "./engines.ts";
+import type { JoinOptions } from "./join.ts";
+import { openPaidHome } from "./paid-home.ts";
+import { programVersion } from "./program-version.ts";
+
+const caBytesMax = 2 ** 20;
+/** Of the memory that is free: the rest is for sockets, messages and the system. */
+const memoryShare = 0.7;
+
+/** Opens model, engine and home, and starts the worker. Throws what each of them throws. */
+export async function openJoin(
+	context: Context,
+	options: JoinOptions,
+	url: string,
+	onEvent: (event: WorkerEvent) => void,
+): Promise<{ worker: Worker; close(): Promise<void> }> {
+	const { clock, random, log, host } = context;
+	const target = joinTarget(url, options.insecure);
+	const home = await makePrivateFolder(context.home);
+	const identity = await loadNodeKey(home);
+	const payout = options.wallet ?? (await walletAddress(home)) ?? addressOf(identity.publicKey);
+	const { gateway, backbone } = target;
+	context.emit({ event: "listening", worker: addressOf(identity.publicKey), payout, gateway: target.url });
+	const model = await openNamedModel(home, options.model);
+	const memoryBytes = options.memory ?? Math.floor(host.availableMemory() * memoryShare);
+	const { hidden, layers, experts } = model.shape;
+	const engine = await openWorkerEngine({ ...options, hidden, memoryBytes });
+	const paidHome = await openPaidHome(home, random);
+	const stop = new AbortController();
+	const close = async () => {
+		stop.abort(new KvasirError("closed", "Cannot go on: the worker is closing"));
+		await engine.close();
+		await model.weights.close();
+		await paidHome.close();
+	};
+	try {
+		await rememberGateway(home, target.url);
+		const ca = options.ca === undefined ? {} : { ca: await readAuthority(options.ca) };
+		const worker = await context.progress("loading experts", (say) =>
+			startWorker({
+				...{ gateway, backbone, identity, model, engine, memoryBytes, clock, random, log },
+				dial: webSocketDialer({ url: target.url, identity, clock, random, insecure: options.insecure, ...ca }),
+				payout: keyOf(payout),
+				ranges: options.hold.length === 0 ? null : options.hold.flatMap((hold) => parseHold(hold, { layers, experts })),
+				engineFacts: { device: cpuName(), memoryBytes, threads: options.threads, selfCheck: new Uint8Array(0) },
+				build: `kvasir ${programVersion()}`,
+				home: paidHome,
+				signal: stop.signal,
+				onEvent(event) {
+					if (event.event === "loading") say(`loading experts: ${event.done} of ${event.total}`);
+					onEvent(event);
+				},
+				corrupt: corruption(host.env),
+			}),
+		);
+		return { worker, close };
+	} catch (error) {
+		await close();
+		throw error;
+	}
+}
+
+async function readAuthority(path: string): Promise<string> {
+	const bytes = await readSmallFile(path, caBytesMax);
+	if (bytes !== null) return bytes.toString("utf8");
+	throw new KvasirError("file_missing", `Cannot read the certificate authority ${path}: no such file`);
+}
+
+function cpuName(): string {
+	return (cpus()[0]?.model ?? "cpu").trim().slice(0, 64);
+}
+
+/** For tests of what finds a wrong worker: KVASIR_TEST_CORRUPT=LAYER:EXPERT, only under NODE_ENV=test. */
+function corruption(env: Context["host"]["env"]): { layer: number; expert: number } | undefined {
+	const found = env.NODE_ENV === "test" ? /^(\d+):(\d+)$/.exec(env.KVASIR_TEST_CORRUPT ?? "") : null;
+	return found === null ? undefined : { layer: Number(found[1]), expert: Number(found[2]) };
+}

@@ -1,0 +1,58 @@
+import { resolve } from "node:path";
+import type { VerifyReport } from "../verify/report.ts";
+import { defineCommand, type Outcome } from "./command.ts";
+import type { Context } from "./context.ts";
+import { describeVerify } from "./describe-verify.ts";
+import { modelOptions } from "./model-options.ts";
+import { list, type OptionValues, toggle, value } from "./options.ts";
+import { count, hostPort, layers, path, text } from "./readers.ts";
+
+const options = {
+	...modelOptions,
+	prompts: list("--prompt <text>", "decode this; repeatable; The capital of France is without it", text),
+	tokens: value("--tokens <n>", "tokens to generate for each prompt", count(1, 100_000), 8),
+	workers: value("--workers <n>", "worker processes to start", count(1, 64), 2),
+	hub: value("--hub <host:port>", "park at this hub and use its workers instead of starting any", hostPort),
+	layers: value("--layers <layers>", "layers whose experts are computed remotely", layers, "all"),
+	reference: value("--reference <file>", "compare one local run with these recorded outputs instead", path),
+	strict: toggle("--strict", "anything but identical exits 3"),
+	allowFallback: toggle("--allow-fallback", "experts computed here do not make the run incomplete"),
+	requireWeights: toggle("--require-weights", "no synthetic model where no weights are registered"),
+	wait: value("--wait <seconds>", "how long workers may take to hold every expert", count(1, 86_400), 60),
+	junit: value("--junit <file>", "also write the result as JUnit XML", path),
+};
+
+export type VerifyOptions = OptionValues<typeof options>;
+
+export const verifyCommand = defineCommand({
+	path: "verify",
+	section: "verify",
+	summary: "decode locally and through the swarm, compare every position and every partial",
+	options,
+	example: "kvasir verify --model tiny --workers 3 --layers all --json",
+	async run(context, chosen): Promise<Outcome<VerifyReport>> {
+		const report = await verify(context, chosen);
+		const [{ exitCodeOf }, { writeReports }] = await Promise.all([
+			import("../verify/verdict.ts"),
+			import("./verify-files.ts"),
+		]);
+		await writeReports(report, { junit: chosen.junit, stepSummary: context.host.env.GITHUB_STEP_SUMMARY });
+		return { data: report, exitCode: exitCodeOf(report.verdict, { strict: chosen.strict }) };
+	},
+	render: describeVerify,
+});
+
+async function verify(context: Context, chosen: VerifyOptions): Promise<VerifyReport> {
+	const { clock, signal, home } = context;
+	const { model, engine, threads, requireWeights } = chosen;
+	if (chosen.reference === undefined) {
+		const { verifyThroughSwarm } = await import("./verify-through-swarm.ts");
+		return verifyThroughSwarm(context, chosen);
+	}
+	const { verifyReference } = await import("../verify/reference.ts");
+	const referencePath = resolve(chosen.reference);
+	const settings = { home, model, engine, threads, requireWeights };
+	return context.progress("comparing with the reference", () =>
+		verifyReference({ referencePath, settings, clock, signal }),
+	);
+}

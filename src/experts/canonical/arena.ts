@@ -27,9 +27,12 @@ export class Arena {
 	readonly #free: Free[][];
 	#held = 0;
 
-	/** @param reservedBytes kept free at the start of each memory, for the threads' work space */
-	constructor(memoryBytes: number, reservedBytes: number) {
-		const room = memoryBytesMax - reservedBytes;
+	/**
+	 * @param memoryBytes room for weights in all memories
+	 * @param reservedBytes kept free at the start of each memory besides, for the threads' work space
+	 */
+	constructor(memoryBytes: number, reservedBytes: number, eachBytesMax = memoryBytesMax) {
+		const room = eachBytesMax - reservedBytes;
 		const sizes = Array.from({ length: Math.max(1, Math.ceil(memoryBytes / room)) }, (_, i) =>
 			Math.min(room, memoryBytes - i * room),
 		);

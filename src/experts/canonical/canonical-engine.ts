@@ -16,6 +16,8 @@ import { Pool, type PoolOptions } from "./pool.ts";
 export interface CanonicalOptions extends Partial<PoolOptions> {
 	/** Most bytes of weights, as laid out for the kernels (at most 1.06 of their file bytes). */
 	readonly memoryBytes: number;
+	/** Most bytes of one WebAssembly memory. @default 3 GiB */
+	readonly eachBytesMax?: number;
 }
 
 /** Experts and dense matrices over one arena, and the kernel's own exp32 for the self-check. */
@@ -32,11 +34,11 @@ export interface CanonicalEngine extends ExpertEngine, MatrixEngine {
  * sockets. @default true
  */
 export async function openCanonicalEngine(options: CanonicalOptions): Promise<CanonicalEngine> {
-	const { threads = 1, inCaller = true, memoryBytes } = options;
+	const { threads = 1, inCaller = true, memoryBytes, eachBytesMax } = options;
 	if (!(Number.isInteger(threads) && threads >= 1)) {
 		throw new KvasirError("usage", `Cannot start the canonical engine: ${threads} threads`);
 	}
-	return new Canonical(new Arena(memoryBytes, threads * workSpace.bytes), { threads, inCaller });
+	return new Canonical(new Arena(memoryBytes, threads * workSpace.bytes, eachBytesMax), { threads, inCaller });
 }
 
 class Canonical implements CanonicalEngine {

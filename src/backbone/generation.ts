@@ -33,7 +33,7 @@ export interface GenerationResult {
 }
 
 /** Checks a request that came from outside. Throws `usage`, or `bounds` for a prompt beyond the context. */
-export function checkRequest(request: GenerationRequest, { contextLength }: ModelShape): void {
+export function checkRequest(request: GenerationRequest, { contextLength, vocab }: ModelShape): void {
 	checkSampling(request.sampling);
 	if (request.prompt.length < 1) throw new KvasirError("usage", "Cannot generate: the prompt has no tokens");
 	if (!Number.isInteger(request.maxTokens) || request.maxTokens < 1) {
@@ -42,6 +42,10 @@ export function checkRequest(request: GenerationRequest, { contextLength }: Mode
 	if (request.prompt.length > contextLength) {
 		const state = `the prompt has ${request.prompt.length} tokens, the model's context ${contextLength}`;
 		throw new KvasirError("bounds", `Cannot generate: ${state}`);
+	}
+	const alien = [...request.prompt, ...(request.forced ?? [])].find((token) => !(vocab > token && token >= 0));
+	if (alien !== undefined) {
+		throw new KvasirError("bounds", `Cannot generate: token ${alien} is not among the model's ${vocab}`);
 	}
 }
 

@@ -48,13 +48,34 @@ export function keyPairFromPrivateKey(privateKey: KeyObject): KeyPair {
 export function verifySignature(publicKey: Uint8Array, message: Uint8Array, signature: Uint8Array): boolean {
 	if (publicKey.length !== 32 || signature.length !== 64) return false;
 	try {
-		// As a JWK: parsing DER takes longer than verifying (190 us, against 23 us).
-		const x = Buffer.from(publicKey).toString("base64url");
-		const key = createPublicKey({ key: { kty: "OKP", crv: "Ed25519", x }, format: "jwk" });
-		return verifyWith(null, message, key, signature);
+		return verifyWith(null, message, publicKeyObject(publicKey), signature);
 	} catch {
 		return false;
 	}
+}
+
+/** `verifySignature` on the thread pool, for who verifies thousands a second; never rejects. */
+export function verifySignatureAside(
+	publicKey: Uint8Array,
+	message: Uint8Array,
+	signature: Uint8Array,
+): Promise<boolean> {
+	if (publicKey.length !== 32 || signature.length !== 64) return Promise.resolve(false);
+	return new Promise((resolve) => {
+		try {
+			verifyWith(null, message, publicKeyObject(publicKey), signature, (error, fits) =>
+				resolve(error === null && fits),
+			);
+		} catch {
+			resolve(false);
+		}
+	});
+}
+
+/** From a JWK: parsing DER takes longer than verifying (190 us, against 23 us). */
+function publicKeyObject(publicKey: Uint8Array): KeyObject {
+	const x = Buffer.from(publicKey).toString("base64url");
+	return createPublicKey({ key: { kty: "OKP", crv: "Ed25519", x }, format: "jwk" });
 }
 
 /** One side of an X25519 agreement (RFC 7748). */

@@ -42,7 +42,7 @@ export function checkLedgers(gateway: GatewayCheck, hub: HubFigures | null): Led
 	const credited = millionths(gateway.credited);
 	const held = new Map(gateway.wallets.map((wallet) => [wallet.wallet, wallet]));
 	const differences = [...gateway.wrong, ...(hub?.wrong ?? [])];
-	const wallets = [...new Set([...earned.keys(), ...credited.keys(), ...held.keys()])]
+	const wallets = [...new Set([earned, notPolled, credited, held].flatMap((figures) => [...figures.keys()]))]
 		.sort()
 		.map((wallet): WalletCheck => {
 			const figures = held.get(wallet);

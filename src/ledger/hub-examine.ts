@@ -3,7 +3,7 @@ import { addressOf } from "../io/base58.ts";
 import { payoutIsBound } from "../protocol/payout.ts";
 import type { ReceiptStatus } from "./entry.ts";
 import { parseReceipt, type Receipt, receiptHash } from "./receipt.ts";
-import { verifyCountersign, verifyReceipt } from "./receipt-signatures.ts";
+import { verifyBoth } from "./receipt-signatures.ts";
 import type { ReceiptSubmission, ReceiptVerdict, RefusalCode } from "./submission.ts";
 import type { Policy } from "./units.ts";
 
@@ -44,7 +44,7 @@ export interface SubmissionOrigin {
 }
 
 /** Checks everything about a submission that needs no database. */
-export type Examine = (submission: ReceiptSubmission, origin: SubmissionOrigin) => Candidate | Refusal;
+export type Examine = (submission: ReceiptSubmission, origin: SubmissionOrigin) => Promise<Candidate | Refusal>;
 
 /** Payout bindings remembered as proven; a worker's receipts all carry the same. */
 const provenMax = 16_384;
@@ -70,11 +70,11 @@ interface ExamineParts {
 	isBound(receipt: Receipt): boolean;
 }
 
-function examine(
+async function examine(
 	submission: ReceiptSubmission,
 	origin: SubmissionOrigin,
 	{ ledgerId, policies, isBound }: ExamineParts,
-): Candidate | Refusal {
+): Promise<Candidate | Refusal> {
 	let receipt: Receipt;
 	try {
 		receipt = parseReceipt(submission.body);
@@ -87,7 +87,9 @@ function examine(
 	if (hex(receipt.ledgerId) !== ledgerId) return refusal("other_ledger", `receipt for ledger ${hex(receipt.ledgerId)}`);
 	const policy = policies.find((known) => known.number === receipt.policy);
 	if (policy === undefined) return refusal("unknown_policy", `policy ${receipt.policy}`);
-	const forged = isBound(receipt) ? forgedSignature(receipt, submission) : "the payout binding is not the worker's";
+	const forged = isBound(receipt)
+		? await forgedSignature(receipt, submission)
+		: "the payout binding is not the worker's";
 	if (forged !== null) return refusal("bad_signature", forged);
 	const sessionHex = hex(receipt.session);
 	const session = `${backbone}.${sessionHex}`;
@@ -110,12 +112,14 @@ function examine(
 	};
 }
 
-function forgedSignature(receipt: Receipt, { body, signature, answer }: ReceiptSubmission): string | null {
-	if (!verifyReceipt(receipt, body, signature)) return "the backbone's signature does not fit";
-	if (answer !== null && "signature" in answer && !verifyCountersign(receipt, body, answer.signature)) {
-		return "the countersignature is not the worker's";
-	}
-	return null;
+async function forgedSignature(
+	receipt: Receipt,
+	{ body, signature, answer }: ReceiptSubmission,
+): Promise<string | null> {
+	const countersign = answer !== null && "signature" in answer ? answer.signature : null;
+	const fits = await verifyBoth(receipt, body, { signature, countersign });
+	if (!fits.receipt) return "the backbone's signature does not fit";
+	return fits.countersign ? null : "the countersignature is not the worker's";
 }
 
 /** What is credited: of two figures the lower, of one's own work nothing. */

@@ -5,9 +5,11 @@ import { fakeClock } from "../../test/support/fake-clock.ts";
 import { originOf, receiptChain, submissionOf, testSession } from "../../test/support/receipts.ts";
 import { temporaryHome } from "../../test/support/temporary-home.ts";
 import { systemClock } from "../io/clock.ts";
+import { systemRandom } from "../io/random.ts";
 import { genesisHash } from "./entry.ts";
 import { openGatewayLedger } from "./gateway-ledger.ts";
 import { openHubLedger } from "./hub-ledger.ts";
+import { openHubStore } from "./hub-store.ts";
 
 it("waitForEntries() resolves with the next entry, at its time, when it is aborted, and at once when there is more", async () => {
 	const clock = fakeClock();
@@ -70,24 +72,29 @@ it("two processes' worth of threads share one gateway store", async () => {
 	await Promise.all([one.close(), two.close()]);
 });
 
-it("takes at least 2,000 receipts a second with every answer durable", async () => {
-	const hub = await openHubLedger(join(await temporaryHome(), "hub.db"), { clock: systemClock });
-	const chains = Array.from({ length: 100 }, (_, i) => {
+it("commits receipts that come together in few transactions, each durable before its answer", async () => {
+	const heads: number[] = [];
+	const location = join(await temporaryHome(), "hub.db");
+	const onHead = (head: number) => void heads.push(head);
+	const hub = await openHubStore(location, { clock: systemClock, random: systemRandom, onHead });
+	const chains = Array.from({ length: 50 }, (_, i) => {
 		const s = testSession(hub.ledgerId, { worker: `worker ${i}` });
-		return {
-			s,
-			submissions: receiptChain(
-				s,
-				Array.from({ length: 20 }, () => 8),
-			).map((receipt) => submissionOf(s, receipt)),
-		};
+		return { s, submissions: receiptChain(s, Array(20).fill(8)).map((receipt) => submissionOf(s, receipt)) };
 	});
 	const startMs = performance.now();
+	let early = 0;
 	await Promise.all(
-		chains.flatMap(({ s, submissions }) => submissions.map((submission) => hub.acceptReceipt(submission, originOf(s)))),
+		chains.flatMap(({ s, submissions }) =>
+			submissions.map(async (submission) => {
+				const verdict = await hub.acceptReceipt(submission, originOf(s));
+				if (verdict.status === "refused" || verdict.entry > heads.at(-1)!) early++;
+			}),
+		),
 	);
-	const perSecond = 2000 / ((performance.now() - startMs) / 1000);
-	console.info(`receipts a second: ${Math.round(perSecond)}`);
-	expect((await hub.entriesAfter(0, genesisHash, 1)) as object).toMatchObject({ head: 2000 });
+	const perSecond = Math.round(1000 / ((performance.now() - startMs) / 1000));
+	expect(early).toBe(0);
+	expect(heads.at(-1)).toBe(1000);
+	// The fsync of a commit is what a receipt alone would cost; on an idle machine this takes 2,000 a second and more.
+	expect(heads.length, `${perSecond} receipts a second`).toBeLessThan(200);
 	await hub.close();
 });

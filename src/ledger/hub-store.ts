@@ -88,7 +88,7 @@ export async function openHubStore(location: Location, options: HubStoreOptions)
 	return {
 		ledgerId,
 		async acceptReceipt(submission, origin) {
-			const examined = examine(submission, origin);
+			const examined = await examine(submission, origin);
 			return examined.status === "refused" ? examined : group.add(examined);
 		},
 		async entriesAfter(after, hash, limit) {

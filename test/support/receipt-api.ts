@@ -2,7 +2,7 @@ import http from "node:http";
 import type { AddressInfo } from "node:net";
 import { addressOf } from "../../src/io/base58.ts";
 import { systemClock } from "../../src/io/clock.ts";
-import { type Candidate, examine } from "../../src/ledger/hub-examine.ts";
+import { type Candidate, createExamine } from "../../src/ledger/hub-examine.ts";
 import { parseSubmission, type ReceiptVerdict } from "../../src/ledger/submission.ts";
 import { knownPolicies } from "../../src/ledger/units.ts";
 import { createNonceCache } from "../../src/protocol/nonce-cache.ts";
@@ -21,17 +21,18 @@ export interface ReceiptApi {
 
 export async function startReceiptApi(ledgerId: string): Promise<ReceiptApi> {
 	const nonces = createNonceCache(systemClock);
+	const examine = createExamine(ledgerId, knownPolicies);
 	const state = { accepted: [] as Candidate[], refusals: [] as string[], away: false };
-	function decide(method: string, path: string, authorization: string | undefined, body: Uint8Array): ReceiptVerdict {
+	async function decide(
+		method: string,
+		path: string,
+		authorization: string | undefined,
+		body: Uint8Array,
+	): Promise<ReceiptVerdict> {
 		const check = checkRequest(authorization, { method, path, body }, { clock: systemClock, nonces });
 		if (!check.ok || check.by !== "key") return { status: "refused", code: "not_listed", text: "unsigned" };
 		const submission = parseSubmission(JSON.parse(Buffer.from(body).toString()));
-		const candidate = examine(
-			submission,
-			{ backbone: addressOf(check.key), meteredBytes: null },
-			ledgerId,
-			knownPolicies,
-		);
+		const candidate = await examine(submission, { backbone: addressOf(check.key), meteredBytes: null });
 		if ("code" in candidate) return candidate;
 		state.accepted.push(candidate);
 		return { status: candidate.status, entry: state.accepted.length };
@@ -39,9 +40,9 @@ export async function startReceiptApi(ledgerId: string): Promise<ReceiptApi> {
 	const server = http.createServer((request, response) => {
 		const parts: Buffer[] = [];
 		request.on("data", (part: Buffer) => parts.push(part));
-		request.on("end", () => {
+		request.on("end", async () => {
 			if (state.away) return response.writeHead(503).end();
-			const verdict = decide(request.method!, request.url!, request.headers.authorization, Buffer.concat(parts));
+			const verdict = await decide(request.method!, request.url!, request.headers.authorization, Buffer.concat(parts));
 			if (verdict.status === "refused") state.refusals.push(verdict.text);
 			response.writeHead(verdict.status === "refused" ? 422 : 200, { "content-type": "application/json" });
 			response.end(JSON.stringify(verdict));

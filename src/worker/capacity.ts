@@ -63,7 +63,8 @@ export async function loadExperts(
 			}
 			held.add(layer, expert);
 		}
-		onProgress?.(++done, total);
+		done++;
+		onProgress?.(done, total);
 	}
 }
 

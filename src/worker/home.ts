@@ -51,9 +51,10 @@ export async function openWorkerHome(home: string, random: Random): Promise<Work
 	return {
 		instance: Buffer.from(state.instance, "hex"),
 		async nextEpoch(atLeast = 0) {
-			state.epoch = Math.max(state.epoch + 1, atLeast);
+			const epoch = Math.max(state.epoch + 1, atLeast);
+			state.epoch = epoch;
 			await save();
-			return state.epoch;
+			return epoch;
 		},
 		async backboneOf(gateway) {
 			const address = Object.hasOwn(state.backbones, gateway) ? state.backbones[gateway] : undefined;

@@ -229,12 +229,12 @@ describe("serveLink()", () => {
 		expect(arrived.map((message) => [message.kind, "id" in message ? message.id : null])).toEqual([
 			["refuse", 4],
 			["partials", 1],
-			["refuse", 2],
 			["refuse", 3],
+			["refuse", 2],
 		]);
 		expect(refusals(arrived).slice(1)).toEqual([
-			[2, "cancelled"],
 			[3, "deadline"],
+			[2, "cancelled"],
 		]);
 		const many = Array.from({ length: 8 }, row);
 		backbone.send(

@@ -7,7 +7,8 @@ import { DeviceArena } from "./arena.ts";
 import { deviceWords, packWeights } from "./device-weights.ts";
 import { Pipelines } from "./pipelines.ts";
 import type { DeviceMatrix } from "./plan.ts";
-import { Scratch, Submission } from "./submission.ts";
+import { Scratch } from "./scratch.ts";
+import { Submission } from "./submission.ts";
 
 interface DeviceExpert {
 	readonly gate: DeviceMatrix;
@@ -30,7 +31,9 @@ export class GpuEngine implements ExpertEngine {
 	readonly #scratch: Scratch;
 	readonly #experts = new Map<string, DeviceExpert>();
 	#words = 0;
+	#hidden = 0;
 
+	/** @param memoryBytes of the device, for experts */
 	constructor(open: OpenDevice, memoryBytes: number) {
 		this.#open = open;
 		this.#arena = new DeviceArena(open.device, memoryBytes);
@@ -64,6 +67,7 @@ export class GpuEngine implements ExpertEngine {
 		const held = { gate: place(gate, words[0]!), up: place(up, words[1]!), down: place(down, words[2]!) };
 		this.#open.device.queue.writeBuffer(slice.chunk.buffer, slice.word * 4, packed);
 		this.#experts.set(`${layer}/${expert}`, held);
+		this.#hidden = down.outputs;
 		this.#words += total;
 	}
 
@@ -76,18 +80,19 @@ export class GpuEngine implements ExpertEngine {
 		this.#words -= words;
 	}
 
+	/** One at a time: the caller waits for one before it asks for the next. */
 	async compute(batch: ExpertBatch): Promise<Float32Array> {
-		const { rowIndex, weight } = batch;
+		const { rowIndex, rowCount, weight } = batch;
 		const pairs = rowIndex.length;
-		const parts: Float32Array[] = [];
+		const parts: { at: number; vectors: Float32Array }[] = [];
 		for (let from = 0; from < pairs; ) {
 			let to = Math.min(pairs, from + pairsPerSubmission);
 			// A row whose pairs are to be summed is never cut in two.
 			while (weight && to < pairs && rowIndex[to] === rowIndex[to - 1]) to++;
-			parts.push(await this.#submit(batch, from, to));
+			parts.push({ at: weight ? rowIndex[from]! : from, vectors: await this.#submit(batch, from, to) });
 			from = to;
 		}
-		return parts.length === 1 ? parts[0]! : concatenated(parts);
+		return assembled(parts, this.#hidden, weight ? rowCount : pairs);
 	}
 
 	async close(): Promise<void> {
@@ -100,27 +105,25 @@ export class GpuEngine implements ExpertEngine {
 		const { gate, down } = experts[0]!;
 		const firstRow = batch.rowIndex[from]!;
 		const rowCount = batch.rowIndex[to - 1]! - firstRow + 1;
-		const submission = new Submission(this.#open.device, this.#pipelines, this.#scratch);
+		// A slot of 2 words and at most a job of 3 for each product; starts and weights of the sum.
+		const planWords = pairs * 3 * 5 + pairs + rowCount + 1;
+		const submission = new Submission(this.#open.device, this.#pipelines, this.#scratch, planWords);
 
 		const x = submission.enter("x", batch.rows, gate.inputs, firstRow, rowCount);
-
 		const gated = this.#scratch.get("gated", pairs * gate.outputs * 8);
-		const rowOf = (pair: number) => batch.rowIndex[from + pair]! - firstRow;
-		const products = (name: "gate" | "up") =>
-			experts.map((expert, pair) => ({ matrix: expert[name], from: rowOf(pair), to: pair }));
-		submission.multiply("gate", products("gate"), x, gated, 0);
-		submission.multiply("up", products("up"), x, gated, pairs * gate.outputs);
+		const products = (name: "gate" | "up", firstTo: number) =>
+			experts.map((expert, pair) => ({
+				matrix: expert[name],
+				from: batch.rowIndex[from + pair]! - firstRow,
+				to: firstTo + pair,
+			}));
+		submission.multiply([...products("gate", 0), ...products("up", pairs)], x, gated);
 
 		const h = submission.rows("h", down.inputs, pairs);
-		submission.fill("activate", h, gated);
+		submission.activate(h, gated);
 		const vectors = this.#scratch.get("vectors", pairs * down.outputs * 4);
-		submission.multiply(
-			"down",
-			experts.map((expert, pair) => ({ matrix: expert.down, from: pair, to: pair })),
-			h,
-			vectors,
-			0,
-		);
+		const downs = experts.map((expert, pair) => ({ matrix: expert.down, from: pair, to: pair }));
+		submission.multiply(downs, h, vectors);
 
 		if (!batch.weight) return checked(await submission.finish(vectors, pairs * down.outputs));
 		const first = rowStarts(batch.rowIndex.subarray(from, to), firstRow, rowCount);
@@ -152,12 +155,14 @@ function rowStarts(rowIndex: Uint16Array, firstRow: number, rowCount: number): U
 	return starts;
 }
 
-function concatenated(parts: readonly Float32Array[]): Float32Array {
-	const all = new Float32Array(parts.reduce((sum, part) => sum + part.length, 0));
-	let at = 0;
-	for (const part of parts) {
-		all.set(part, at);
-		at += part.length;
-	}
+/** Puts the parts of a result in their places; a row without pairs stays zero. */
+function assembled(
+	parts: readonly { at: number; vectors: Float32Array }[],
+	hidden: number,
+	vectors: number,
+): Float32Array {
+	if (parts.length === 1 && parts[0]!.vectors.length === hidden * vectors) return parts[0]!.vectors;
+	const all = new Float32Array(hidden * vectors);
+	for (const { at, vectors } of parts) all.set(vectors, at * hidden);
 	return all;
 }

@@ -10,14 +10,14 @@ export interface DeviceMatrix {
 	readonly slice: DeviceSlice;
 }
 
-/** A row to multiply: which one, by which matrix, and where its product goes. */
+/** A row to multiply: which one, by which matrix, and to which row its product goes. */
 export interface Product {
 	readonly matrix: DeviceMatrix;
 	readonly from: number;
 	readonly to: number;
 }
 
-/** One dispatch: all jobs whose matrices have one type and lie in one buffer. */
+/** One dispatch: all jobs whose matrices have one type and shape and lie in one buffer. */
 export interface Pass {
 	readonly type: TensorType;
 	readonly outputs: number;
@@ -31,13 +31,15 @@ export interface Pass {
 /**
  * Lays products out as the tables that the shader reads (wgsl-dot.ts): rows of one matrix in jobs of up to eight.
  * The order of jobs does not matter to any result.
+ *
+ * @param table gets slots and jobs appended
  */
 export function planPasses(products: readonly Product[], table: number[]): Pass[] {
-	const groups = groupBy(products, ({ matrix }) => matrix);
-	const byBuffer = groupBy(groups.keys(), (matrix) => matrix.slice.chunk);
+	const byMatrix = groupBy(products, ({ matrix }) => matrix);
+	const byBuffer = groupBy(byMatrix.keys(), ({ slice }) => slice.chunk);
 	return [...byBuffer].flatMap(([chunk, matrices]) =>
 		[...groupBy(matrices, ({ type }) => type)].map(([type, sameType]) => {
-			const jobs = sameType.flatMap((matrix) => slotTables(matrix, groups.get(matrix)!, table));
+			const jobs = sameType.flatMap((matrix) => slotTables(matrix, byMatrix.get(matrix)!, table));
 			const first = table.length;
 			table.push(...jobs);
 			const { outputs, inputs } = sameType[0]!;

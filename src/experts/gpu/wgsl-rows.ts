@@ -77,22 +77,21 @@ fn quantise_block(v: array<u32, 4>, row: u32, block: u32, lane: u32) {
 }
 `;
 
-/** Mode 1: per row, `acc = r32(acc + r32(w * y))` over its pairs in rank order. A row's pairs are `first[row] .. first[row + 1]`. */
+/** Mode 1: per row, `acc = r32(acc + r32(w * y))` over its pairs in rank order. A row's pairs are `plan[first + row] .. plan[first + row + 1]`. */
 export const sumWgsl = /* wgsl */ `
 ${floatWgsl}
-struct Shape { width: u32, rows: u32, blocks: u32, unused: u32 }
+struct Shape { width: u32, first: u32, weights: u32, unused: u32 }
 @group(0) @binding(0) var<uniform> shape: Shape;
 @group(0) @binding(1) var<storage, read> vectors: array<u32>;
-@group(0) @binding(2) var<storage, read> first: array<u32>;
-@group(0) @binding(3) var<storage, read> weights: array<u32>;
-@group(0) @binding(4) var<storage, read_write> summed: array<u32>;
-@group(0) @binding(5) var<storage, read_write> flags: array<atomic<u32>, 2>;
+@group(0) @binding(2) var<storage, read> plan: array<u32>;
+@group(0) @binding(3) var<storage, read_write> summed: array<u32>;
+@group(0) @binding(4) var<storage, read_write> flags: array<atomic<u32>, 2>;
 
 @compute @workgroup_size(64) fn sum_rows(@builtin(global_invocation_id) id: vec3<u32>) {
   if (id.x >= shape.width) { return; }
   var acc = 0u;
-  for (var p = first[id.y]; p < first[id.y + 1u]; p = p + 1u) {
-    acc = f_add(acc, f_mul(weights[p], vectors[p * shape.width + id.x]));
+  for (var p = plan[shape.first + id.y]; p < plan[shape.first + id.y + 1u]; p = p + 1u) {
+    acc = f_add(acc, f_mul(plan[shape.weights + p], vectors[p * shape.width + id.x]));
   }
   if (!is_finite(acc)) { atomicOr(&flags[1], 1u); }
   summed[id.y * shape.width + id.x] = acc;

@@ -11,6 +11,11 @@ interface CatalogEntry {
 /** Every command, in the order `--help` lists them. Declarations are loaded when they are asked for. */
 export const catalog: readonly CatalogEntry[] = [
 	{
+		path: "demo",
+		summary: "everything on loopback with the fixture model: gateway, hub, backbone and two workers",
+		load: async () => (await import("./demo.ts")).demoCommand,
+	},
+	{
 		path: "verify",
 		summary: "decode locally and through the swarm, compare every position and every partial",
 		load: async () => (await import("./verify.ts")).verifyCommand,

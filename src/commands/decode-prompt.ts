@@ -53,7 +53,7 @@ export async function decodePrompt(context: Context, room: DispatchRoom, prompt:
 		remote,
 		times,
 		seconds: (context.clock.monotonic() - startMs) / 1000,
-		workers: room.backbone.snapshot().workers,
+		workers: room.backbone.snapshot().served,
 	};
 }
 

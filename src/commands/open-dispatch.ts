@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import { type Backbone, type BackboneOptions, startBackbone } from "../backbone/backbone.ts";
 import { type DecodeClient, openDecodeThread } from "../backbone/decode-client.ts";
 import type { DecodeSettings } from "../backbone/decode-messages.ts";
@@ -39,7 +40,15 @@ export async function openDispatch(
 	};
 	const decode = await openDecodeThread(settings, remote);
 	try {
-		backbone = await startBackbone({ identity, model: modelFactsOf(decode.facts), clock, random, log, ...swarm });
+		backbone = await startBackbone({
+			identity,
+			model: modelFactsOf(decode.facts),
+			clock,
+			random,
+			log,
+			journals: join(home, "journals"),
+			...swarm,
+		});
 	} catch (error) {
 		await decode.close();
 		throw error;

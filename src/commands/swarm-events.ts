@@ -2,17 +2,15 @@ import type { BackboneEvent } from "../backbone/backbone.ts";
 import type { Context, Event } from "./context.ts";
 import type { DispatchRoom } from "./open-dispatch.ts";
 
-/** Says where the backbone is, then tells of everything that happens to its workers: events with `--json`, log lines otherwise. */
+/** Says where the backbone is, then tells of everything that happens to its workers: a line of JSON each. */
 export function reportEvents(context: Context, { backbone, decode, key }: DispatchRoom): () => void {
 	const { name, engineClass } = decode.facts;
 	context.emit({ event: "listening", key, model: name, engine: engineClass, port: backbone.address?.port ?? null });
 	context.log.info({ key, model: name, engine: engineClass }, "backbone");
 	return backbone.subscribe((event) => {
 		const plain = plainEvent(event);
-		if (plain === null) return;
-		const { event: what, ...facts } = plain;
-		context.emit(plain);
-		context.log[what === "left" || what === "park_failed" ? "warn" : "info"](facts, what);
+		// Where nobody reads JSON, the backbone's own log lines say the same.
+		if (plain !== null) context.emit(plain);
 	});
 }
 

@@ -75,15 +75,16 @@ export async function startSwarm(plan: SwarmPlan): Promise<Swarm> {
 		]);
 		const gatewayUrl = `http://127.0.0.1:${gateway.listening.port}`;
 		const workers: Child[] = [];
+		let named = 0;
 		const addWorker = async (worker: WorkerPlan) => {
-			const name = `worker-${workers.length + 1}`;
+			const name = `worker-${++named}`;
 			const args = ["join", gatewayUrl.replace("http:", "ws:"), "--model", plan.model];
 			const holds = worker.hold.flatMap((hold) => ["--hold", hold]);
 			const child = await start(name, join(plan.home, name), [...args, ...holds, ...(worker.args ?? [])], worker.env);
 			workers.push(child);
 			return child;
 		};
-		for (const worker of plan.workers) await addWorker(worker);
+		await Promise.all(plan.workers.map(addWorker));
 		const startBackbone = (home: string, args: readonly string[]) =>
 			start("backbone", home, ["backbone", "dispatch", "--hub", hubRelay, ...args]);
 		return { hub, gateway, workers, hubRelay, hubApi, gatewayUrl, addWorker, startBackbone, stop };

@@ -1,3 +1,6 @@
+import { cp, mkdtemp, readdir, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { dialRelay } from "../../test/support/dial-relay.ts";
 import { everything, expectedVectors, requestOf, testModel } from "../../test/support/memory-backbone.ts";
@@ -14,17 +17,20 @@ import { silentLog } from "../io/log.ts";
 import { systemRandom } from "../io/random.ts";
 import { type Backbone, type BackboneOptions, startBackbone } from "./backbone.ts";
 
+let home: string;
 let api: ReceiptApi;
 let hub: RawHub;
 let backbone: Backbone;
 beforeEach(async () => {
-	api = await startReceiptApi("ab".repeat(16));
-	hub = await startRawHub({ apiPort: api.port });
+	home = await mkdtemp(join(tmpdir(), "kvasir-test-"));
+	api = await startReceiptApi(join(home, "hub.db"));
+	hub = await startRawHub({ apiPort: api.port, ledgerId: api.ledgerId });
 });
 afterEach(async () => {
 	await backbone.close();
 	await hub.close();
 	await api.close();
+	await rm(home, { recursive: true });
 });
 
 async function start(options: Partial<BackboneOptions> = {}): Promise<void> {
@@ -39,7 +45,7 @@ async function start(options: Partial<BackboneOptions> = {}): Promise<void> {
 	});
 }
 
-async function join(script: Script = {}, port = hub.port) {
+async function joinWorker(script: Script = {}, port = hub.port) {
 	if (port === hub.port) await hub.untilParked(1);
 	return startScriptedWorker(await dialRelay(port), { holds: everything, ...script });
 }
@@ -49,7 +55,7 @@ const covered = { timeoutMs: 5000 };
 describe("startBackbone()", () => {
 	test("serves workers that come through the hub, and has their work paid, countersigned, by relay id", async () => {
 		await start();
-		await join({ onOther: countersignAll });
+		await joinWorker({ onOther: countersignAll });
 		await backbone.waitForCoverage([0, 1, 2], covered);
 		const request = requestOf([
 			[3, 1],
@@ -76,7 +82,7 @@ describe("startBackbone()", () => {
 
 	test("receipts of a worker that left go out unconfirmed; numbers and hashes chain", async () => {
 		await start();
-		const worker = await join({ onOther: countersignAll });
+		const worker = await joinWorker({ onOther: countersignAll });
 		await backbone.waitForCoverage([1], covered);
 		await backbone.remote.request(requestOf([[0, 1]]));
 		await backbone.flushReceipts();
@@ -84,13 +90,14 @@ describe("startBackbone()", () => {
 		worker.link.close(1001, "gone");
 		await expect.poll(() => api.accepted.length, { timeout: 5000 }).toBe(2);
 		const [first, second] = api.accepted;
-		expect(second).toMatchObject({ status: "unconfirmed", previous: first!.hash });
+		expect(second!.status).toBe("unconfirmed");
+		expect(Buffer.from(second!.receipt.previous).toString("hex")).toBe(first!.hash);
 		expect(second!.receipt).toMatchObject({ number: 2, from: 1, to: 2, pairs: 2n });
 	});
 
 	test("keeps receipts while the hub is away", async () => {
 		await start();
-		await join({ onOther: countersignAll });
+		await joinWorker({ onOther: countersignAll });
 		await backbone.waitForCoverage([1], covered);
 		await backbone.remote.request(requestOf([[0, 1]]));
 		api.away = true;
@@ -101,9 +108,36 @@ describe("startBackbone()", () => {
 		expect(backbone.snapshot().receipts.pending).toBe(0);
 	});
 
+	test("what a killed backbone accepted or receipted is paid after the next start, once", async () => {
+		const journals = join(home, "journals");
+		await start({ journals });
+		await joinWorker({ onOther: countersignAll });
+		await backbone.waitForCoverage([1], covered);
+		await backbone.remote.request(requestOf([[0, 1]]));
+		api.away = true;
+		await backbone.flushReceipts();
+		await backbone.remote.request(requestOf([[2, 3]]));
+		await cp(journals, join(home, "as-killed"), { recursive: true });
+		await backbone.close();
+		api.away = false;
+		await start({ journals: join(home, "as-killed") });
+		await expect.poll(() => api.accepted.length, { timeout: 5000 }).toBe(2);
+		const taken = api.accepted.map(({ status, receipt }) => [receipt.number, status, receipt.pairs]);
+		expect(taken.sort()).toEqual([
+			[1, "confirmed", 2n],
+			[2, "unconfirmed", 2n],
+		]);
+		await expect.poll(() => readdir(join(home, "as-killed"))).toEqual([]);
+		await backbone.close();
+		await start({ journals });
+		await backbone.flushReceipts();
+		await hub.untilParked(1);
+		expect(await api.credited()).toBe(4n * 32n);
+	});
+
 	test("a disputed receipt is posted with the worker's figures, and the session ends so that a new one can start", async () => {
 		await start();
-		const worker = await join({
+		const worker = await joinWorker({
 			onOther(message, self) {
 				if (message.kind !== "receipt") return;
 				self.link.send({ kind: "countersign", number: 1, answer: { pairs: 1, digest: new Uint8Array(32) } });
@@ -112,14 +146,15 @@ describe("startBackbone()", () => {
 		await backbone.waitForCoverage([1], covered);
 		await backbone.remote.request(requestOf([[0, 1]]));
 		await backbone.flushReceipts();
-		expect(api.accepted[0]).toMatchObject({ status: "disputed", paidBytes: 32n });
+		expect(api.accepted[0]).toMatchObject({ status: "disputed" });
+		expect(await api.credited()).toBe(32n);
 		await worker.ended;
 		expect(worker.others.map(({ kind }) => kind)).toEqual(["receipt", "drain", "bye"]);
 	});
 
 	test("listens for workers that dial directly, or that the hub dials for", async () => {
 		await start({ listen: { host: "127.0.0.1", port: 0 } });
-		const worker = await join({ seed: 2 }, backbone.address!.port);
+		const worker = await joinWorker({ seed: 2 }, backbone.address!.port);
 		await backbone.waitForCoverage([1], covered);
 		const request = requestOf([[5, 4]]);
 		const answer = await backbone.remote.request({ ...request, layer: 2 });
@@ -130,7 +165,7 @@ describe("startBackbone()", () => {
 
 	test("drain: no new work, receipts exchanged, goodbye, and workers may come back", async () => {
 		await start();
-		const worker = await join({ onOther: countersignAll });
+		const worker = await joinWorker({ onOther: countersignAll });
 		await backbone.waitForCoverage([1], covered);
 		await backbone.remote.request(requestOf([[0, 1]]));
 		await backbone.drain("restarting", 1000);
@@ -143,7 +178,7 @@ describe("startBackbone()", () => {
 
 	test("says which experts are missing when they do not come in time", async () => {
 		await start();
-		await join({ holds: [{ layer: 1, first: 0, count: 6 }] });
+		await joinWorker({ holds: [{ layer: 1, first: 0, count: 6 }] });
 		await expect(backbone.waitForCoverage([1], { timeoutMs: 300 })).rejects.toMatchObject({
 			code: "timeout",
 			facts: { missing: 2, first: ["1:6", "1:7"] },
@@ -152,7 +187,7 @@ describe("startBackbone()", () => {
 
 	test("closing ends requests, links and sockets", async () => {
 		await start();
-		const worker = await join({ onDispatch() {} });
+		const worker = await joinWorker({ onDispatch() {} });
 		await backbone.waitForCoverage([1], covered);
 		const asked = backbone.remote.request(requestOf([[0, 1]]));
 		const rejected = expect(asked).rejects.toMatchObject({ code: "closed" });

@@ -48,6 +48,8 @@ export interface BackboneOptions {
 	readonly listen?: ListenAddress;
 	/** The hub's API, where the hub dials us (`--dispatch`) and nothing is parked. */
 	readonly paidBy?: HubFacts;
+	/** Folder of the sessions' journals; without one a killed process loses what was not receipted. */
+	readonly journals?: string;
 	readonly deadlineMs?: number;
 	/** May workers sum whole rows (mode 1)? Default true; an audit of single partials needs false. */
 	readonly wholeRows?: boolean;
@@ -100,10 +102,12 @@ export async function startBackbone(options: BackboneOptions): Promise<Backbone>
 	let parking: Parking | null = null;
 	const departed: WorkerSnapshot[] = [];
 	let accepting = true;
+	let hubSeen = false;
 
 	const api = createHubApi({ identity, clock, random });
 	const hub = () => parking?.hub ?? options.paidBy ?? null;
-	const book = new ReceiptBook({ identity, model, clock, random, log, api, hub, emit: receiptEvent });
+	const journals = options.journals ?? null;
+	const book = new ReceiptBook({ identity, model, clock, random, log, api, hub, journals, emit: receiptEvent });
 	const roster = new Roster({ model, clock, log, emit: rosterEvent });
 	const paid = options.hub !== undefined || options.paidBy !== undefined;
 
@@ -113,6 +117,12 @@ export async function startBackbone(options: BackboneOptions): Promise<Backbone>
 			departed.push(workerSnapshot(event.worker));
 			if (departed.length > departedMax) departed.shift();
 		}
+		emit(event);
+	}
+	function parkEvent(event: ParkEvent): void {
+		// Recovered sessions wait for a ledger to be receipted in.
+		if (event.event === "parked" && !hubSeen) void book.flush();
+		hubSeen ||= event.event === "parked";
 		emit(event);
 	}
 	function receiptEvent(event: ReceiptEvent): void {
@@ -167,6 +177,7 @@ export async function startBackbone(options: BackboneOptions): Promise<Backbone>
 			accepting ? receive(transport, from) : transport.close(closeCodes.goingAway, "closing"),
 		...(options.serve === undefined ? {} : { serve: options.serve }),
 	});
+	await book.recover();
 	const address = options.listen === undefined ? null : await listen(server, options.listen);
 	if (address !== null) queueMicrotask(() => emit({ event: "listening", address }));
 	if (options.hub !== undefined) {
@@ -179,7 +190,7 @@ export async function startBackbone(options: BackboneOptions): Promise<Backbone>
 			random,
 			log,
 			adopt: (socket) => server.adopt(socket),
-			emit,
+			emit: parkEvent,
 		});
 	}
 

@@ -12,8 +12,8 @@ import type { WorkerLink } from "./worker-link.ts";
 
 /** What is written down about a dispatch before its answer is used: ledger.md section 2. */
 export interface DispatchAccount {
-	/** The answer was asked for, in time and finite: it is paid. */
-	paid(worker: WorkerLink, id: number, pairs: number, answerHash: Uint8Array): void;
+	/** The answer was asked for, in time and finite: it is paid. False: that could not be written down, and it may not be used. */
+	paid(worker: WorkerLink, id: number, pairs: number, answerHash: Uint8Array): boolean;
 	unpaid(worker: WorkerLink, id: number, reason: "late" | "non_finite" | "cancelled_late"): void;
 	/** Refused, or its link ended: nothing to pay. */
 	void(worker: WorkerLink, id: number): void;
@@ -196,7 +196,10 @@ class Attempt {
 			worker.failed("non_finite");
 			return "non_finite";
 		}
-		account.paid(worker, id, planned.pairs.length, digest);
+		if (!account.paid(worker, id, planned.pairs.length, digest)) {
+			worker.failed("not_written");
+			return "not_written";
+		}
 		this.#buffer.accept(planned, worker.address);
 		worker.succeeded(planned.pairs.length, elapsedMs, partials.computeUs);
 		accepted?.({ worker, id, asked, vectors: partials.vectors, sequence: this.#request.sequence });

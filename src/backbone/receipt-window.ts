@@ -21,8 +21,13 @@ export class ReceiptWindow {
 	/** Null: sent, not settled. Insertion order is the order of ids. */
 	readonly #dispatches = new Map<number, Settlement | null>();
 	readonly #held = new Set<number>();
-	#from = 0;
+	#from: number;
 	#open = 0;
+
+	/** @param from the end of the window before */
+	constructor(from = 0) {
+		this.#from = from;
+	}
 
 	/** Dispatches in no receipt yet. */
 	get size(): number {

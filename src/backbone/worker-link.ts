@@ -47,6 +47,8 @@ export interface WorkerListener {
 export class WorkerLink implements Holder {
 	/** Base58 of its key. */
 	readonly address: string;
+	/** Hex of the link's session. */
+	readonly session: string;
 	readonly hello: Hello;
 	readonly link: Link;
 	readonly holdings: Holdings;
@@ -84,6 +86,7 @@ export class WorkerLink implements Holder {
 	}) {
 		const { link, hello, model, clock, listener } = parts;
 		this.address = addressOf(link.peer);
+		this.session = Buffer.from(link.session).toString("hex");
 		this.link = link;
 		this.hello = hello;
 		this.relay = parts.relay;

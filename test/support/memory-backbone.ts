@@ -53,7 +53,11 @@ export function memoryBackbone(
 		(what: string) =>
 		(worker: WorkerLink, id: number, detail: unknown = "") =>
 			account.push(`${what} ${worker.address.slice(0, 4)} ${id} ${detail}`.trim());
-	const booked = { paid: write("paid"), unpaid: write("unpaid"), void: write("void") } satisfies DispatchAccount;
+	const booked: DispatchAccount = {
+		paid: (worker, id, pairs) => write("paid")(worker, id, pairs) > 0,
+		unpaid: write("unpaid"),
+		void: write("void"),
+	};
 	const parts = { model: testModel, clock, log: silentLog };
 	const roster = new Roster({ ...parts, emit: (event) => events.push(event) });
 	const receive = createReception({

@@ -15,7 +15,7 @@ export interface RawHub {
  * @param refuse the answer to the nth (0, 1, ...) backbone that asks, instead of parking it
  */
 export async function startRawHub(
-	options: { refuse?: (asked: number) => string | undefined; port?: number; apiPort?: number } = {},
+	options: { refuse?: (asked: number) => string | undefined; port?: number; apiPort?: number; ledgerId?: string } = {},
 ): Promise<RawHub> {
 	const parked: Socket[] = [];
 	const heads: string[] = [];
@@ -38,7 +38,7 @@ export async function startRawHub(
 			parked.push(socket);
 			socket.on("end", () => socket.destroy());
 			socket.write(
-				`HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: kvasir-park\r\nX-Kvasir-Api: ${options.apiPort ?? 1}\r\nX-Kvasir-Ledger: ${"ab".repeat(16)}\r\n\r\n`,
+				`HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: kvasir-park\r\nX-Kvasir-Api: ${options.apiPort ?? 1}\r\nX-Kvasir-Ledger: ${options.ledgerId ?? "ab".repeat(16)}\r\n\r\n`,
 			);
 			for (const check of waiters) check();
 		});

@@ -8,7 +8,7 @@ import type { Admission } from "./admission.ts";
 import { type Counted, createCounted } from "./counted.ts";
 import { spliceLimits } from "./limits.ts";
 import { limitNameOf } from "./peer-address.ts";
-import { drawRetryAfter, type Refusal } from "./refusals.ts";
+import { later, type Refusal, type RefusalReason } from "./refusals.ts";
 import { timeHeader } from "./router.ts";
 import type { WorkerTarget } from "./targets.ts";
 import { createKeyedBuckets, createTokenBucket, type Rate } from "./token-bucket.ts";
@@ -82,24 +82,18 @@ export function createAdmitter(parts: AdmitParts): Admitter {
 	const keys = createCounted(limits.linksPerKeyMax);
 	const addresses = createCounted(limits.linksPerAddressMax);
 
-	const busy = (reason: string): Refusal => ({
-		code: "busy",
-		reason,
-		retryAfterSeconds: drawRetryAfter(random.uniform, spliceLimits.retryAfterBusySecondsMax),
-	});
+	const busy = (reason: RefusalReason) => later(reason, random);
 
 	async function prove(request: IncomingMessage, { model }: WorkerTarget): Promise<Uint8Array | Refusal> {
 		const check = authenticate(request, model, parts);
 		if (!check.ok) {
 			const headers = check.reason === "skew" ? timeHeader(clock) : {};
-			return { code: "unauthorized", reason: check.reason, headers };
+			return { reason: check.reason, headers };
 		}
 		const invite = request.headers["x-kvasir-invite"];
 		const admitted = await admission.check(addressOf(check.key), typeof invite === "string" ? invite : undefined);
 		if (admitted.ok) return check.key;
-		if (admitted.reason !== "admission_unavailable") return { code: "not_admitted", reason: admitted.reason };
-		const retryAfterSeconds = drawRetryAfter(random.uniform, spliceLimits.retryAfterAwaySecondsMax);
-		return { code: "unavailable", reason: admitted.reason, retryAfterSeconds };
+		return admitted.reason === "admission_unavailable" ? later(admitted.reason, random) : { reason: admitted.reason };
 	}
 
 	return {

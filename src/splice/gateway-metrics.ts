@@ -1,12 +1,22 @@
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
 import { addLimits } from "./hub-metrics.ts";
 import type { LiveLinks } from "./live-links.ts";
+import type { RefusalReason } from "./refusals.ts";
+
+/** What became of a connection or a request at the public port. */
+export type GatewayOutcome =
+	| RefusalReason
+	| "spliced"
+	| "slice"
+	| "tls_handshake"
+	| "connections_per_address"
+	| "connections_full";
 
 /** The gateway's metrics, in a registry of its own. */
 export interface GatewayMetrics {
 	readonly registry: Registry;
 	/** A request at the public port: `spliced`, `slice`, or why it was refused. */
-	request(outcome: string): void;
+	request(outcome: GatewayOutcome): void;
 	/** From a complete request head to the spliced link. */
 	spliced(seconds: number): void;
 }

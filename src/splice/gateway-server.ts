@@ -49,7 +49,7 @@ export function createGatewayServer(
 	function report(request: IncomingMessage | null, refusal: Refusal): void {
 		metrics.request(refusal.reason);
 		const peer = request === null ? undefined : peerOf(request, parts);
-		log.info({ code: refusal.code, reason: refusal.reason, peer }, "refused");
+		log.info({ reason: refusal.reason, peer }, "refused");
 	}
 
 	server.on("upgrade", (request, stream, head) => {
@@ -92,11 +92,11 @@ async function answerRequest(
 	parts: GatewaySpliceParts,
 ): Promise<Refusal | null> {
 	const target = readWorkerTarget(request.url ?? "");
-	if (!("code" in target)) {
-		if (target.kind === "relay") return { code: "version", reason: "upgrade" };
+	if (!("reason" in target)) {
+		if (target.kind === "relay") return { reason: "upgrade" };
 		return fetchThroughHub(request, response, target, parts);
 	}
-	if (target.code !== "not_found") return target;
+	if (target.reason !== "path") return target;
 	const refusal = parts.admitter.plain(peerOf(request, parts));
 	if (refusal === null) routes(request, response);
 	return refusal;

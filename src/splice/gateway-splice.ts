@@ -14,7 +14,7 @@ import type { ListenAddress } from "./listener.ts";
 import type { LiveLink, LiveLinks } from "./live-links.ts";
 import { dial, type OutgoingAnswer, request as send } from "./outgoing.ts";
 import type { TrustedProxies } from "./peer-address.ts";
-import { drawRetryAfter, type Refusal } from "./refusals.ts";
+import { later, type Refusal } from "./refusals.ts";
 import { countingFrom } from "./relay.ts";
 import { readWorkerTarget, type WorkerTarget } from "./targets.ts";
 import { tie } from "./tie.ts";
@@ -45,15 +45,15 @@ export async function spliceWorker(
 ): Promise<Refusal | null> {
 	const { admitter, clock, random, metrics } = parts;
 	const startedMs = clock.monotonic();
-	if (parts.draining()) return away("draining", random);
+	if (parts.draining()) return later("draining", random);
 	const target = readWorkerTarget(request.url ?? "");
-	if ("code" in target) return target;
-	if (target.kind !== "relay") return { code: "bad_request", reason: "path" };
+	if ("reason" in target) return target;
+	if (target.kind !== "relay") return { reason: "path" };
 	const upgrade = readUpgrade(request);
-	if ("code" in upgrade) return upgrade;
+	if ("reason" in upgrade) return upgrade;
 	const peer = peerOf(request, parts);
 	const admitted = await admitter.link(request, target, peer);
-	if ("code" in admitted) return admitted;
+	if ("reason" in admitted) return admitted;
 	const answer = await askHub(target, { key: admitted.key, peer, websocketKey: upgrade.key }, socket, parts);
 	if (answer.kind !== "switched" || !acceptsUpgrade(answer.response, upgrade.key)) {
 		admitted.release();
@@ -75,12 +75,12 @@ export async function fetchThroughHub(
 	target: WorkerTarget,
 	parts: GatewaySpliceParts,
 ): Promise<Refusal | null> {
-	if (request.method !== "GET") return { code: "method", reason: "method" };
-	if (carriesBody(request)) return { code: "bad_request", reason: "body" };
-	if (parts.draining()) return away("draining", parts.random);
+	if (request.method !== "GET") return { reason: "method" };
+	if (carriesBody(request)) return { reason: "body" };
+	if (parts.draining()) return later("draining", parts.random);
 	const peer = peerOf(request, parts);
 	const admitted = await parts.admitter.slice(request, target, peer);
-	if ("code" in admitted) return admitted;
+	if ("reason" in admitted) return admitted;
 	const { range } = request.headers;
 	const answer = await askHub(
 		target,
@@ -92,7 +92,7 @@ export async function fetchThroughHub(
 	if (answer.response.statusCode === 503) return refusalOf(answer, parts);
 	const bytes = await forwardResponse(answer.response, response);
 	answer.socket.destroy();
-	if (bytes === null) return { code: "bad_answer", reason: "hub_refused" };
+	if (bytes === null) return { reason: "hub_refused" };
 	parts.metrics.request("slice");
 	parts.log.info({ key: addressOf(admitted.key), peer, path: target.target, bytes }, "slice");
 	return null;
@@ -155,18 +155,13 @@ function splice(
 
 /** What a worker is told when the hub did not accept it; the hub's own words stay inside. */
 function refusalOf(answer: OutgoingAnswer, { random, log }: GatewaySpliceParts): Refusal {
-	if (answer.kind === "failed") return away(`hub_${answer.reason}`, random);
+	if (answer.kind === "failed") return later(`hub_${answer.reason}`, random);
 	answer.socket.destroy();
-	if (answer.kind === "switched") return { code: "bad_answer", reason: "hub_accept" };
+	if (answer.kind === "switched") return { reason: "hub_accept" };
 	const { statusCode } = answer.response;
-	if (statusCode === 503) return away("no_backbone", random);
+	if (statusCode === 503) return later("no_backbone", random);
 	log.error({ status: statusCode }, "the hub refused: is the secret the same, and are the clocks?");
-	return { code: "bad_answer", reason: "hub_refused" };
-}
-
-function away(reason: string, random: Random): Refusal {
-	const retryAfterSeconds = drawRetryAfter(random.uniform, spliceLimits.retryAfterAwaySecondsMax);
-	return { code: "unavailable", reason, retryAfterSeconds };
+	return { reason: "hub_refused" };
 }
 
 /** The worker's own address: the socket's, or the one a trusted proxy names. */

@@ -1,13 +1,14 @@
 import { Counter, Gauge, Registry } from "prom-client";
 import { spliceLimits } from "./limits.ts";
 import type { ParkedSockets } from "./parked.ts";
+import type { RefusalReason } from "./refusals.ts";
 import type { RelayMeter } from "./relay-meter.ts";
 
 /** The hub's metrics, in a registry of its own. */
 export interface HubMetrics {
 	readonly registry: Registry;
 	/** A request at the relay port: `relayed`, `parked`, `slice`, or why it was refused. */
-	request(outcome: string): void;
+	request(outcome: RefusalReason | "relayed" | "parked" | "slice"): void;
 }
 
 export function createHubMetrics(meter: RelayMeter, parked: ParkedSockets | null): HubMetrics {

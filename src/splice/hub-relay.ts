@@ -11,14 +11,7 @@ import { checkHubRequest } from "./hub-request.ts";
 import { spliceLimits } from "./limits.ts";
 import { type ParkParts, park } from "./park.ts";
 import type { BackboneSource } from "./parked.ts";
-import {
-	drawRetryAfter,
-	internalRefusal,
-	parserRefusal,
-	type Refusal,
-	refuseResponse,
-	refuseSocket,
-} from "./refusals.ts";
+import { internalRefusal, later, parserRefusal, type Refusal, refuseResponse, refuseSocket } from "./refusals.ts";
 import { askBackbone, countingFrom, type RelayedWorker } from "./relay.ts";
 import type { RelayMeter } from "./relay-meter.ts";
 import { readWorkerTarget } from "./targets.ts";
@@ -100,17 +93,17 @@ async function relay(
 ): Promise<Refusal | null> {
 	const { meter, metrics, clock, random, log } = parts;
 	const upgrade = readUpgrade(request);
-	if ("code" in upgrade) return upgrade;
+	if ("reason" in upgrade) return upgrade;
 	const worker = readWorker(request, parts, upgrade.key);
-	if ("code" in worker) return worker;
-	if (worker.target.kind !== "relay") return { code: "bad_request", reason: "path" };
+	if ("reason" in worker) return worker;
+	if (worker.target.kind !== "relay") return { reason: "path" };
 	const gone = goneSignal(socket, parts.closing);
 	const asked = await askBackbone(worker, parts.source, { clock, random, signal: gone });
-	if (!asked.ok) return unavailable(asked.reason, random);
+	if (!asked.ok) return later(asked.reason, random);
 	const { relayId, from, answer } = asked;
 	if (answer.kind !== "switched" || !acceptsUpgrade(answer.response, upgrade.key)) {
 		from.socket.destroy();
-		return unavailable("backbone_refused", random);
+		return later("backbone_refused", random);
 	}
 	const bytes = countingFrom(answer.socket, answer.rest);
 	const relayed = meter.begin(
@@ -145,27 +138,27 @@ async function fetchSlice(
 	parts: HubRelayParts,
 ): Promise<Refusal | null> {
 	const { clock, random, metrics } = parts;
-	if (request.method !== "GET") return { code: "method", reason: "method" };
-	if (carriesBody(request)) return { code: "bad_request", reason: "body" };
+	if (request.method !== "GET") return { reason: "method" };
+	if (carriesBody(request)) return { reason: "body" };
 	const worker = readWorker(request, parts);
-	if ("code" in worker) return worker;
-	if (worker.target.kind === "relay") return { code: "version", reason: "upgrade" };
+	if ("reason" in worker) return worker;
+	if (worker.target.kind === "relay") return { reason: "upgrade" };
 	const gone = goneSignal(request.socket, parts.closing);
 	const asked = await askBackbone(worker, parts.source, { clock, random, signal: gone });
-	if (!asked.ok) return unavailable(asked.reason, random);
+	if (!asked.ok) return later(asked.reason, random);
 	const { answer } = asked;
 	const bytes = answer.kind === "plain" ? await forwardResponse(answer.response, response) : null;
 	asked.from.socket.destroy();
-	if (bytes === null) return { code: "bad_answer", reason: "backbone_refused" };
+	if (bytes === null) return { reason: "backbone_answer" };
 	metrics.request("slice");
 	return null;
 }
 
 function readWorker(request: IncomingMessage, parts: HubRelayParts, websocketKey?: string): RelayedWorker | Refusal {
 	const check = checkHubRequest(request, parts);
-	if (!check.ok) return { code: "unauthorized", reason: check.reason };
+	if (!check.ok) return { reason: check.reason };
 	const target = readWorkerTarget(request.url ?? "");
-	if ("code" in target) return target;
+	if ("reason" in target) return target;
 	const { range } = request.headers;
 	return {
 		target,
@@ -174,9 +167,4 @@ function readWorker(request: IncomingMessage, parts: HubRelayParts, websocketKey
 		...(websocketKey === undefined ? {} : { websocketKey }),
 		...(range === undefined ? {} : { range }),
 	};
-}
-
-function unavailable(reason: string, random: Random): Refusal {
-	const retryAfterSeconds = drawRetryAfter(random.uniform, spliceLimits.retryAfterAwaySecondsMax);
-	return { code: "unavailable", reason, retryAfterSeconds };
 }

@@ -45,7 +45,7 @@ export interface ParkParts {
 export function park(request: IncomingMessage, socket: Socket, head: Buffer, parts: ParkParts): Refusal | null {
 	const { parked, backboneKeys, ledgerId, clock, nonces, apiPort } = parts;
 	const model = readParkTarget(request.url ?? "");
-	if (model === null || carriesBody(request) || head.length > 0) return { code: "bad_request", reason: "park" };
+	if (model === null || carriesBody(request) || head.length > 0) return { reason: "park" };
 	const { authorization } = request.headers;
 	const subject = { label: "kvasir/1 park", model } as const;
 	let check = checkAuthorization(authorization, { ...subject, host: ledgerId }, { clock, nonces });
@@ -55,10 +55,10 @@ export function park(request: IncomingMessage, socket: Socket, head: Buffer, par
 	}
 	if (!check.ok) {
 		const headers = check.reason === "skew" ? timeHeader(clock) : {};
-		return { code: "unauthorized", reason: check.reason, headers };
+		return { reason: check.reason, headers };
 	}
 	const backbone = addressOf(check.key);
-	if (!backboneKeys.has(backbone)) return { code: "not_admitted", reason: "not_listed" };
+	if (!backboneKeys.has(backbone)) return { reason: "not_listed" };
 	socket.setKeepAlive(true, 30_000);
 	socket.setNoDelay(true);
 	const head101 = [
@@ -70,7 +70,7 @@ export function park(request: IncomingMessage, socket: Socket, head: Buffer, par
 		"\r\n",
 	].join("\r\n");
 	// Written before it is parked: a waiting worker's request may follow at once.
-	if (!parked.mayAdd(backbone)) return { code: "busy", reason: "parked_full" };
+	if (!parked.mayAdd(backbone)) return { reason: "parked_full" };
 	socket.write(head101);
 	parked.add({ socket, backbone, model });
 	return null;

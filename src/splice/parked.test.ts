@@ -1,3 +1,4 @@
+import { setMaxListeners } from "node:events";
 import type { Socket } from "node:net";
 import { Duplex } from "node:stream";
 import { describe, expect, it } from "vitest";
@@ -6,6 +7,7 @@ import { spliceLimits } from "./limits.ts";
 import { createParkedSockets } from "./parked.ts";
 
 const never = new AbortController().signal;
+setMaxListeners(0, never);
 
 /** A stream is all that a parked socket is, until it is taken. */
 function stream(): Socket {

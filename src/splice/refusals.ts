@@ -1,39 +1,81 @@
-import type { ServerResponse } from "node:http";
+import { type ServerResponse, STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
 import type { Clock } from "../io/clock.ts";
 import type { Logger } from "../io/log.ts";
+import type { Random } from "../io/random.ts";
 import { spliceLimits } from "./limits.ts";
 
-/** The fixed table: what a stranger is told instead of being spliced. Nothing from the inside is ever quoted. */
-export const refusals = {
-	bad_request: { status: 400, text: "Bad Request" },
-	unauthorized: { status: 401, text: "Unauthorized" },
-	not_admitted: { status: 403, text: "Forbidden" },
-	not_found: { status: 404, text: "Not Found" },
-	method: { status: 405, text: "Method Not Allowed" },
-	slow: { status: 408, text: "Request Timeout" },
-	too_large: { status: 413, text: "Content Too Large" },
-	target_too_long: { status: 414, text: "URI Too Long" },
-	version: { status: 426, text: "Upgrade Required" },
-	busy: { status: 429, text: "Too Many Requests" },
-	head_too_large: { status: 431, text: "Request Header Fields Too Large" },
-	bad_answer: { status: 502, text: "Bad Gateway" },
-	unavailable: { status: 503, text: "Service Unavailable" },
+/**
+ * The fixed table: every reason why a stranger is not spliced, with the status it is told. A reason is also the outcome's name in
+ * metrics and in the log; docs/operating.md explains each. Nothing from the inside is ever quoted.
+ */
+export const refusalReasons = {
+	not_http: 400,
+	body: 400,
+	websocket_key: 400,
+	model: 400,
+	backbone: 400,
+	park: 400,
+	missing: 401,
+	malformed: 401,
+	signature: 401,
+	skew: 401,
+	replay: 401,
+	banned: 403,
+	not_listed: 403,
+	invite_missing: 403,
+	invite_unknown: 403,
+	invite_used: 403,
+	invite_expired: 403,
+	path: 404,
+	method: 405,
+	slow: 408,
+	target: 414,
+	upgrade: 426,
+	websocket_version: 426,
+	subprotocol: 426,
+	attempts_per_address: 429,
+	requests_per_address: 429,
+	slices_per_address: 429,
+	slices_per_key: 429,
+	links_per_address: 429,
+	links_per_key: 429,
+	admit_rate: 429,
+	parked_full: 429,
+	head: 431,
+	hub_refused: 502,
+	hub_accept: 502,
+	backbone_answer: 502,
+	draining: 503,
+	hub_dial: 503,
+	hub_closed: 503,
+	hub_timeout: 503,
+	hub_malformed: 503,
+	no_backbone: 503,
+	none_parked: 503,
+	waiting_full: 503,
+	model_needed: 503,
+	backbone_refused: 503,
+	backbone_closed: 503,
+	backbone_timeout: 503,
+	backbone_malformed: 503,
+	admission_unavailable: 503,
+	closing: 503,
+	internal: 503,
 } as const;
-export type RefusalCode = keyof typeof refusals;
+export type RefusalReason = keyof typeof refusalReasons;
 
-/** One refusal: the code decides status and text, `reason` is for log, metrics and the body, `headers` are ours. */
+/** One refusal; the reason decides the status, `headers` are ours. */
 export interface Refusal {
-	readonly code: RefusalCode;
-	/** One word, such as `replay` or `links_per_key`. */
-	readonly reason: string;
+	readonly reason: RefusalReason;
 	readonly retryAfterSeconds?: number;
 	readonly headers?: Readonly<Record<string, string>>;
 }
 
 /** Status, headers and body `{"error":{"code","message"}}` of a refusal. */
-function answerTo({ code, reason, retryAfterSeconds, headers = {} }: Refusal) {
-	const { status, text } = refusals[code];
+function answerTo({ reason, retryAfterSeconds, headers = {} }: Refusal) {
+	const status = refusalReasons[reason];
+	const text = STATUS_CODES[status] ?? "";
 	const body = JSON.stringify({ error: { code: reason, message: text } });
 	return {
 		status,
@@ -44,7 +86,7 @@ function answerTo({ code, reason, retryAfterSeconds, headers = {} }: Refusal) {
 			"Content-Type": "application/json",
 			"Content-Length": String(Buffer.byteLength(body)),
 			...(retryAfterSeconds === undefined ? {} : { "Retry-After": String(retryAfterSeconds) }),
-			...(code === "version" ? { Upgrade: "websocket", "Sec-WebSocket-Version": "13" } : {}),
+			...(status === 426 ? { Upgrade: "websocket", "Sec-WebSocket-Version": "13" } : {}),
 			...headers,
 		} as Record<string, string>,
 	};
@@ -66,9 +108,9 @@ export function refuseResponse(response: ServerResponse, refusal: Refusal): void
 
 /** The refusal of a request that the HTTP parser gave up on. */
 export function parserRefusal(error: NodeJS.ErrnoException): Refusal {
-	if (error.code === "HPE_HEADER_OVERFLOW") return { code: "head_too_large", reason: "head" };
-	if (error.code === "ERR_HTTP_REQUEST_TIMEOUT") return { code: "slow", reason: "slow" };
-	return { code: "bad_request", reason: "malformed" };
+	if (error.code === "HPE_HEADER_OVERFLOW") return { reason: "head" };
+	if (error.code === "ERR_HTTP_REQUEST_TIMEOUT") return { reason: "slow" };
+	return { reason: "not_http" };
 }
 
 /** Says why on a raw socket and ends it; a peer that does not read the answer is cut after a moment. */
@@ -79,17 +121,18 @@ export function refuseSocket(socket: Duplex, refusal: Refusal, clock: Clock): vo
 	socket.on("error", () => {});
 	// What the peer still sends is read and dropped: unread bytes would turn the answer into a reset.
 	socket.resume();
-	socket.once("end", () => socket.destroy());
 	socket.end(refusalBytes(refusal));
 }
 
 /** The refusal of a request that failed on our side, which no request may turn into more than that; logged, nothing quoted. */
 export function internalRefusal(error: unknown, log: Logger): Refusal {
 	log.error({ error: error instanceof Error ? error.stack : String(error) }, "a request failed");
-	return { code: "unavailable", reason: "internal", retryAfterSeconds: spliceLimits.retryAfterAwaySecondsMax };
+	return { reason: "internal", retryAfterSeconds: spliceLimits.retryAfterAwaySecondsMax };
 }
 
-/** Seconds to wait, drawn from 1 to `max`. */
-export function drawRetryAfter(uniform: () => number, max: number): number {
-	return 1 + Math.floor(uniform() * max);
+/** A refusal that asks to come back: after 1 to 30 s where we are busy (429), 1 to 5 s where hub or backbone are away (503); drawn, so that a crowd does not come back at once. */
+export function later(reason: RefusalReason, random: Random): Refusal {
+	const max =
+		refusalReasons[reason] === 429 ? spliceLimits.retryAfterBusySecondsMax : spliceLimits.retryAfterAwaySecondsMax;
+	return { reason, retryAfterSeconds: 1 + Math.floor(random.uniform() * max) };
 }

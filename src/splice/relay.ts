@@ -36,7 +36,7 @@ export interface RelayedWorker {
 /** A backbone's answer and the socket it came on; or why there is none. */
 export type BackboneAnswer =
 	| { readonly ok: true; readonly relayId: string; readonly from: BackboneSocket; readonly answer: OutgoingAnswer }
-	| { readonly ok: false; readonly reason: NoBackbone | "closed" | "timeout" | "malformed" };
+	| { readonly ok: false; readonly reason: NoBackbone | "backbone_closed" | "backbone_timeout" | "backbone_malformed" };
 
 /** Asks a backbone on the worker's behalf; a parked socket that turns out to be dead is replaced by another. */
 export async function askBackbone(
@@ -54,8 +54,9 @@ export async function askBackbone(
 			answerMs: spliceLimits.backboneAnswerMs,
 		});
 		if (answer.kind !== "failed") return { ok: true, relayId, from, answer };
-		const reason = answer.reason === "dial" ? "closed" : answer.reason;
-		if (reason !== "closed" || signal.aborted || tries >= spliceLimits.parkedTriesMax) return { ok: false, reason };
+		const reason = `backbone_${answer.reason === "dial" ? "closed" : answer.reason}` as const;
+		const again = answer.reason === "closed" && !signal.aborted && tries < spliceLimits.parkedTriesMax;
+		if (!again) return { ok: false, reason };
 	}
 }
 

@@ -46,7 +46,7 @@ describe("readWorkerTarget()", () => {
 				),
 				(url) => {
 					const target = readWorkerTarget(url);
-					if ("code" in target) return;
+					if ("reason" in target) return;
 					expect(target.target).toMatch(
 						/^\/v1\/[A-Za-z0-9._/-]+(\?(model|backbone)=[A-Za-z0-9._-]+(&backbone=[A-Za-z0-9]+)?)?$/,
 					);

@@ -23,23 +23,23 @@ export function isModelName(name: string): boolean {
 
 /** Reads a request line's target: one of the three paths with `model` and `backbone` at most; other parameters are dropped. */
 export function readWorkerTarget(url: string): WorkerTarget | Refusal {
-	if (url.length > spliceLimits.targetBytesMax) return { code: "target_too_long", reason: "target" };
+	if (url.length > spliceLimits.targetBytesMax) return { reason: "target" };
 	const [path, query] = split(url);
 	const parameters = new URLSearchParams(query);
 	const model = single(parameters, "model");
 	const backbone = single(parameters, "backbone");
-	if (model === null || (model !== "" && !isModelName(model))) return { code: "bad_request", reason: "model" };
+	if (model === null || (model !== "" && !isModelName(model))) return { reason: "model" };
 	if (backbone === null || (backbone !== "" && !keyPattern.test(backbone))) {
-		return { code: "bad_request", reason: "backbone" };
+		return { reason: "backbone" };
 	}
 	if (path === "/v1/relay") return target("relay", path, model, backbone);
 	const manifest = manifestPattern.exec(path)?.[1];
 	if (manifest !== undefined) {
-		if (!isModelName(manifest)) return { code: "bad_request", reason: "model" };
+		if (!isModelName(manifest)) return { reason: "model" };
 		return { ...target("manifest", path, "", backbone), model: manifest };
 	}
 	if (slicePattern.test(path)) return target("slice", path, model, backbone);
-	return { code: "not_found", reason: "path" };
+	return { reason: "path" };
 }
 
 /** The model named by a backbone that parks: `/backbone?model=NAME`; null for anything else. */

@@ -15,14 +15,14 @@ export function acceptOf(key: string): string {
 /** The key of a proper upgrade to `kvasir.v1`, or why it is none. */
 export function readUpgrade(request: IncomingMessage): { readonly key: string } | Refusal {
 	const { headers } = request;
-	if (request.method !== "GET") return { code: "method", reason: "method" };
-	if (carriesBody(request)) return { code: "bad_request", reason: "body" };
-	if (headers.upgrade?.toLowerCase() !== "websocket") return { code: "version", reason: "upgrade" };
-	if (headers["sec-websocket-version"] !== "13") return { code: "version", reason: "websocket_version" };
+	if (request.method !== "GET") return { reason: "method" };
+	if (carriesBody(request)) return { reason: "body" };
+	if (headers.upgrade?.toLowerCase() !== "websocket") return { reason: "upgrade" };
+	if (headers["sec-websocket-version"] !== "13") return { reason: "websocket_version" };
 	const key = headers["sec-websocket-key"];
-	if (key === undefined || !keyPattern.test(key)) return { code: "bad_request", reason: "websocket_key" };
+	if (key === undefined || !keyPattern.test(key)) return { reason: "websocket_key" };
 	if (!offered(headers["sec-websocket-protocol"]).includes(subprotocol)) {
-		return { code: "version", reason: "subprotocol" };
+		return { reason: "subprotocol" };
 	}
 	return { key };
 }

@@ -4,6 +4,7 @@ import { formatOf } from "../../model/ggml-types.ts";
 import { f32ToF16 } from "../../model/half.ts";
 import { type TensorType, tensorTypes, type WeightMatrix } from "../../model/weight-matrix.ts";
 import { multiplyRow } from "../reference.ts";
+import { anyScale, halvesAt, joinRows, makeMatrix, makeRow, xorshift } from "../self-check-inputs.ts";
 import { openCanonicalEngine } from "./canonical-engine.ts";
 
 // Kernels against the plain loops of reference.ts, bit for bit.
@@ -14,80 +15,16 @@ afterAll(() => engine.close());
 
 const bits = (values: Float32Array) => new Uint32Array(values.buffer, values.byteOffset, values.length);
 
-/** Where the binary16 values of a block lie. */
-const halvesAt: Record<TensorType, readonly number[]> = {
-	Q4_K: [0, 2],
-	Q5_K: [0, 2],
-	Q6_K: [208],
-	Q8_0: [0],
-	F16: [0],
-	F32: [],
-	BF16: [],
-};
-
-/** A 32-bit xorshift. */
-function xorshift(seed: number): () => number {
-	let state = seed | 1;
-	return () => {
-		state ^= state << 13;
-		state ^= state >>> 17;
-		state ^= state << 5;
-		return state >>> 0;
-	};
-}
-
-/** Any bytes a file may hold, with finite scales and weights. */
-function anyMatrix(type: TensorType, outputs: number, inputs: number, seed: number, byte?: number): WeightMatrix {
-	const next = xorshift(seed);
-	const format = formatOf(type);
-	const blocks = outputs * (inputs / format.elements);
-	const bytes = new Uint8Array(blocks * format.bytes).map(() => byte ?? next() >>> 13);
-	const view = new DataView(bytes.buffer);
-	for (let block = 0; block < blocks; block++) {
-		const at = block * format.bytes;
-		for (const offset of halvesAt[type]) {
-			// Any sign, zero, subnormals and the largest binary16 among them.
-			const pick = next() % 16;
-			const scale = pick === 0 ? 0 : pick === 1 ? next() & 0x03ff : pick === 2 ? 0x7bff : 0x1000 + (next() & 0x0fff);
-			view.setUint16(at + offset, scale | ((next() & 1) << 15), true);
-		}
-		if (type === "BF16") view.setUint16(at, (next() & 0x8000) | (next() % 0x4400), true);
-		if (type === "F32") view.setFloat32(at, (next() / 2 ** 31 - 1) * 2 ** ((next() % 40) - 20), true);
-	}
-	return { type, outputs, inputs, bytes };
-}
-
-/** Finite values that make trouble: ties, zeros of both signs, subnormals, outliers, block maxima around 2^-64. */
-function anyRow(length: number, seed: number): Float32Array {
-	const next = xorshift(seed ^ 0x5bd1e995);
-	const unit = () => next() / 2 ** 31 - 1;
-	const row = new Float32Array(length);
-	for (let block = 0; block < length; block += 256) {
-		const kind = next() % 10;
-		for (let i = block; i < Math.min(length, block + 256); i++) {
-			row[i] = [
-				() => unit(),
-				() => unit() * 1e-3 * (next() % 64 === 0 ? 1e4 : 1),
-				() => (next() % 2 ? 0 : -0),
-				() => unit() * 2 ** -64 * 1.01,
-				() => unit() * 2 ** -140,
-				() => unit() * 2 ** 60,
-				() => ((next() % 16383) - 8191) * 0.5,
-				() => (next() & 1 ? 1 : -1) * 8191,
-				() => unit() * 2 ** ((next() % 30) - 15),
-				() => 2 ** -64 * (next() % 2 ? 1 : -1),
-			][kind]!();
-		}
-	}
-	return row;
-}
+const anyMatrix = (type: TensorType, outputs: number, inputs: number, seed: number, byte?: number): WeightMatrix =>
+	makeMatrix(type, outputs, inputs, xorshift(seed), anyScale, byte);
+const anyRow = (length: number, seed: number): Float32Array => makeRow(length, xorshift(seed ^ 0x5bd1e995));
 
 async function expectEqual(matrix: WeightMatrix, rows: readonly Float32Array[], use = engine): Promise<void> {
 	const group = await use.group("property", [matrix]);
-	const x = Float32Array.from(rows.flatMap((row) => [...row]));
+	const x = joinRows(rows);
 	const [y] = await group.multiply(x, rows.length);
 	await group.close();
-	const expected = Float32Array.from(rows.flatMap((row) => [...multiplyRow(matrix, row)]));
+	const expected = joinRows(rows.map((row) => multiplyRow(matrix, row)));
 	expect(bits(y!)).toEqual(bits(expected));
 }
 
@@ -177,9 +114,9 @@ test.each([
 		const group = await other.group("threads", matrices);
 		for (const rows of [1, 3, 70]) {
 			const given = Array.from({ length: rows }, (_, r) => anyRow(512, r * 31 + i).map((v) => v * 2 ** -20));
-			const outs = await group.multiply(Float32Array.from(given.flatMap((row) => [...row])), rows);
+			const outs = await group.multiply(joinRows(given), rows);
 			for (const [m, matrix] of matrices.entries()) {
-				const expected = Float32Array.from(given.slice(-3).flatMap((row) => [...multiplyRow(matrix, row)]));
+				const expected = joinRows(given.slice(-3).map((row) => multiplyRow(matrix, row)));
 				expect(bits(outs[m]!.slice(-expected.length))).toEqual(bits(expected));
 			}
 		}

@@ -38,14 +38,17 @@ export const spliceLimits = {
 	linksPerAddressMax: 256,
 	/** Live links of one key: one for each backbone, and a newcomer beside the one it takes over. */
 	linksPerKeyMax: 8,
-	/** Upgrades admitted in a second, and at once after a quiet time. */
+	/** Upgrades admitted in a second. */
 	admitRatePerSecond: 20,
+	/** The same at once, after a quiet time; grows with the rate. */
 	admitBurst: 40,
-	/** Attempts of one address in a second, and at once: a signature check costs 0.1 ms. */
+	/** Attempts of one address in a second: a signature check costs 0.1 ms. */
 	attemptRatePerSecond: 10,
+	/** The same at once. */
 	attemptBurst: 80,
-	/** Slices and manifests asked for by one key in a second, and at once. */
+	/** Slices and manifests asked for by one key, and by one address, in a second. */
 	sliceRatePerSecond: 20,
+	/** The same at once. */
 	sliceBurst: 64,
 	/** Addresses and keys whose rates are remembered; the longest quiet one is forgotten. */
 	ratedPeersMax: 16_384,

@@ -1,6 +1,5 @@
 import { SHARE_ENV, Worker } from "node:worker_threads";
 import { errorFromPlain, KvasirError, plainError } from "../errors.ts";
-import type { ExpertBatch } from "../experts/engine.ts";
 import { builtUrl } from "../io/built.ts";
 import {
 	type DecodeCall,
@@ -12,6 +11,7 @@ import {
 	type ToDecodeThread,
 } from "./decode-messages.ts";
 import type { GenerationRequest, GenerationResult } from "./generation.ts";
+import type { PairBatch } from "./local-experts.ts";
 import type { RemoteExperts, RemoteRequest } from "./remote.ts";
 import type { GenerationHooks } from "./scheduler.ts";
 
@@ -54,7 +54,7 @@ export class DecodeClient {
 	}
 
 	/** Computes (row, expert) pairs with the local copy of the experts: audits, and answers nobody gave. (pairs, hidden) */
-	async compute(batch: ExpertBatch): Promise<Float32Array> {
+	async compute(batch: PairBatch): Promise<Float32Array> {
 		return (await this.#port.call({ call: "compute", batch })) as Float32Array;
 	}
 

@@ -1,8 +1,8 @@
 import type { PlainError } from "../errors.ts";
-import type { ExpertBatch } from "../experts/engine.ts";
 import type { EngineName } from "../experts/open-engine.ts";
 import type { ModelShape } from "../model/shape.ts";
 import type { GenerationRequest } from "./generation.ts";
+import type { PairBatch } from "./local-experts.ts";
 import type { PartialsReport } from "./partials-check.ts";
 import type { RemoteAnswer, RemoteRequest } from "./remote.ts";
 import type { RemoteCounts } from "./remote-layers.ts";
@@ -62,7 +62,7 @@ export interface DecodeReport {
 export type DecodeCall =
 	| { readonly call: "open"; readonly settings: DecodeSettings }
 	| { readonly call: "generate"; readonly request: GenerationRequest }
-	| { readonly call: "compute"; readonly batch: ExpertBatch }
+	| { readonly call: "compute"; readonly batch: PairBatch }
 	| { readonly call: "report" | "close" };
 
 export type ToDecodeThread =

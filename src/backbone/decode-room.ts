@@ -1,7 +1,7 @@
 import { KvasirError } from "../errors.ts";
-import { openEngine } from "../experts/open-engine.ts";
-import { openMatrices } from "../experts/open-matrices.ts";
+import { openEnginePair } from "../experts/open-engine-pair.ts";
 import { systemClock } from "../io/clock.ts";
+import { inspectModel } from "../model/inspect.ts";
 import type { Model } from "../model/model.ts";
 import { openNamedModel } from "../model/resolve-model.ts";
 import type { DecodeFacts, DecodeReport, DecodeSettings } from "./decode-messages.ts";
@@ -44,17 +44,15 @@ async function furnish(
 ): Promise<DecodeRoom> {
 	const { shape, name, modelId, weightsKind } = model;
 	const remoteLayers = remoteLayersOf(settings, shape.layers);
-	const engineOptions = {
+	const engines = await openEnginePair({
 		engine: settings.engine,
 		hidden: shape.hidden,
 		threads: settings.threads ?? 1,
-		memoryBytes: Number.MAX_SAFE_INTEGER, // the decoder keeps to its budget by unloading
-	};
-	const experts = await openEngine(engineOptions);
+		memoryBytes: engineBytes(model, settings),
+	});
 	const decoder = await openDecoder({
 		model,
-		experts,
-		matrices: await openMatrices(engineOptions),
+		...engines,
 		clock: systemClock,
 		...(remote && settings.remote && { remote: policyOf(settings.remote, remoteLayers, remote) }),
 		...(settings.memoryBytes !== undefined && { memoryBytes: settings.memoryBytes }),
@@ -63,7 +61,7 @@ async function furnish(
 	return {
 		decoder,
 		scheduler,
-		facts: { engineClass: experts.engineClass, name, modelId, weightsKind, shape, remoteLayers },
+		facts: { engineClass: engines.experts.engineClass, name, modelId, weightsKind, shape, remoteLayers },
 		report: () => ({
 			times: decoder.times,
 			remote: decoder.remote?.counts ?? null,
@@ -72,10 +70,20 @@ async function furnish(
 		async close() {
 			await scheduler.close();
 			await decoder.close();
-			await experts.close();
+			await engines.close();
 			await model.weights.close();
 		},
 	};
+}
+
+/** Laid out for the canonical kernels, weights take at most this many times their bytes in the file. */
+const layoutGrowth = 1.1;
+
+/** What the engine may take: room for all dense matrices and for the experts kept loaded. Memory that is not used is not taken. */
+function engineBytes(model: Model, { engine, memoryBytes = Number.POSITIVE_INFINITY }: DecodeSettings): number {
+	if (engine === "f32") return Number.POSITIVE_INFINITY; // no arena; the decoder keeps to its budget by unloading
+	const { bytes, expertBytes } = inspectModel(model);
+	return Math.ceil(layoutGrowth * (bytes - expertBytes) + Math.min(memoryBytes, layoutGrowth * expertBytes));
 }
 
 function policyOf(

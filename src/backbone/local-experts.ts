@@ -1,5 +1,10 @@
+import { KvasirError } from "../errors.ts";
 import type { ExpertBatch, ExpertEngine } from "../experts/engine.ts";
 import type { Model } from "../model/model.ts";
+import type { ExpertWeights } from "../model/weight-matrix.ts";
+
+/** Pairs to compute, one vector each. */
+export type PairBatch = Omit<ExpertBatch, "weight">;
 
 /**
  * The backbone's own copy of every expert: loaded into the engine on first use, the longest unused unloaded when memory runs
@@ -11,10 +16,11 @@ export class LocalExperts {
 	readonly #memoryBytes: number;
 	/** Loaded experts, the longest unused first, with the bytes each takes. */
 	readonly #loaded = new Map<string, { layer: number; expert: number; bytes: number }>();
+	#bytes = 0;
 	#largestBytes = 0;
 	#previous: Promise<unknown> = Promise.resolve();
 
-	/** @param memoryBytes most bytes the engine shall hold; a single expert is always allowed */
+	/** @param memoryBytes most bytes of experts kept loaded; a single expert is always allowed */
 	constructor(model: Model, engine: ExpertEngine, memoryBytes = Number.POSITIVE_INFINITY) {
 		this.#model = model;
 		this.#engine = engine;
@@ -22,13 +28,13 @@ export class LocalExperts {
 	}
 
 	/** (pairs, hidden), as the engine computes it. Throws what the engine throws. */
-	compute(batch: ExpertBatch): Promise<Float32Array> {
+	compute(batch: PairBatch): Promise<Float32Array> {
 		const computed = this.#previous.then(() => this.#compute(batch));
 		this.#previous = computed.catch(() => {});
 		return computed;
 	}
 
-	async #compute(batch: ExpertBatch): Promise<Float32Array> {
+	async #compute(batch: PairBatch): Promise<Float32Array> {
 		const experts = [...new Set(batch.expert)];
 		const groups = await this.#loadFirst(batch.layer, experts);
 		if (groups.length === 0) return this.#engine.compute(batch);
@@ -52,7 +58,7 @@ export class LocalExperts {
 		return groups;
 	}
 
-	async #computeInParts(batch: ExpertBatch, groups: readonly number[][]): Promise<Float32Array> {
+	async #computeInParts(batch: PairBatch, groups: readonly number[][]): Promise<Float32Array> {
 		let vectors = new Float32Array(0);
 		for (const group of groups) {
 			await this.#loadAll(batch.layer, group);
@@ -88,22 +94,36 @@ export class LocalExperts {
 
 	async #load(layer: number, expert: number, needed: ReadonlySet<number>): Promise<void> {
 		const { weights, shape } = this.#model;
-		await this.#makeRoom(layer, needed);
-		const matrices = expert === shape.experts ? weights.sharedExpert(layer) : weights.expert(layer, expert);
-		const before = this.#engine.bytesHeld;
-		await this.#engine.load(layer, expert, await matrices);
-		const bytes = this.#engine.bytesHeld - before;
-		this.#largestBytes = Math.max(this.#largestBytes, bytes);
+		const matrices = await (expert === shape.experts ? weights.sharedExpert(layer) : weights.expert(layer, expert));
+		while (this.#bytes + this.#largestBytes > this.#memoryBytes && (await this.#unloadOldest(layer, needed)));
+		const bytes = await this.#loadInto(layer, expert, matrices, needed);
 		this.#loaded.set(`${layer}/${expert}`, { layer, expert, bytes });
+		this.#bytes += bytes;
+		this.#largestBytes = Math.max(this.#largestBytes, bytes);
 	}
 
-	/** Unloads the longest unused experts until one more of the largest size fits; never those needed now. */
-	async #makeRoom(layer: number, needed: ReadonlySet<number>): Promise<void> {
+	/** Loads one expert, unloading others while the engine has no room (holes of the wrong size); returns the bytes it takes. */
+	async #loadInto(layer: number, expert: number, weights: ExpertWeights, needed: ReadonlySet<number>): Promise<number> {
+		const before = this.#engine.bytesHeld;
+		try {
+			await this.#engine.load(layer, expert, weights);
+			return this.#engine.bytesHeld - before;
+		} catch (error) {
+			const full = error instanceof KvasirError && error.code === "out_of_memory";
+			if (!full || !(await this.#unloadOldest(layer, needed))) throw error;
+			return this.#loadInto(layer, expert, weights, needed);
+		}
+	}
+
+	/** Unloads the longest unused expert, but none of those needed now; false when there is no other. */
+	async #unloadOldest(layer: number, needed: ReadonlySet<number>): Promise<boolean> {
 		for (const [key, held] of this.#loaded) {
-			if (this.#engine.bytesHeld + this.#largestBytes <= this.#memoryBytes) return;
 			if (held.layer === layer && needed.has(held.expert)) continue;
 			this.#loaded.delete(key);
+			this.#bytes -= held.bytes;
 			await this.#engine.unload(held.layer, held.expert);
+			return true;
 		}
+		return false;
 	}
 }

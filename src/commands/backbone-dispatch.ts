@@ -1,10 +1,10 @@
 import { KvasirError } from "../errors.ts";
 import { makePrivateFolder } from "../io/files.ts";
 import { defineCommand } from "./command.ts";
-import { decodePrompt, describeRun } from "./decode-prompt.ts";
+import { decodePrompts, describeRun } from "./decode-prompts.ts";
 import { dialAt, listenAt } from "./listen-at.ts";
 import { modelOptions } from "./model-options.ts";
-import { toggle, value } from "./options.ts";
+import { list, toggle, value } from "./options.ts";
 import { count, decimal, hostPort, layers, oneOf, text } from "./readers.ts";
 import { runRepl } from "./repl.ts";
 import { reportEvents } from "./swarm-events.ts";
@@ -18,7 +18,7 @@ export const backboneDispatchCommand = defineCommand({
 		hub: value("--hub <host:port>", "park connections at this hub's relay port", hostPort),
 		park: value("--park <n>", "connections kept parked", count(1, 64), 4),
 		listen: value("--listen <host:port>", "let a hub dial this address instead (serve-hub --dispatch)", hostPort),
-		prompt: value("--prompt <text>", "decode this and end", text),
+		prompts: list("--prompt <text>", "decode this and end; repeatable, then they are decoded together", text),
 		repl: toggle("--repl", "decode what is typed, line by line"),
 		tokens: value("--tokens <n>", "most tokens to generate", count(1, 1_000_000), 64),
 		temperature: value("--temperature <t>", "0 is greedy", decimal(0, 100), 0),
@@ -37,7 +37,7 @@ export const backboneDispatchCommand = defineCommand({
 	},
 	example: 'kvasir backbone dispatch --hub 127.0.0.1:7301 --prompt "The capital of France is"',
 	async run(context, options) {
-		if (options.prompt === undefined && !options.repl) {
+		if (options.prompts.length === 0 && !options.repl) {
 			throw new KvasirError("usage", "Cannot dispatch: nothing to decode", { hint: "Say --prompt TEXT or --repl" });
 		}
 		const { openDispatch } = await import("./open-dispatch.ts");
@@ -65,9 +65,9 @@ export const backboneDispatchCommand = defineCommand({
 		try {
 			reportEvents(context, room);
 			const ask = { ...options, waitMs: options.wait * 1000 };
-			if (options.prompt === undefined) return await runRepl(context, room, ask);
-			const run = await decodePrompt(context, room, options.prompt, ask);
-			context.emit({ event: "done", ...run }, `\n${describeRun(run)}`);
+			if (options.prompts.length === 0) return await runRepl(context, room, ask);
+			const run = await decodePrompts(context, room, options.prompts, ask);
+			context.emit({ event: "done", ...run }, describeRun(run));
 			return {};
 		} finally {
 			offHangup();

@@ -2,7 +2,7 @@ import { createInterface } from "node:readline/promises";
 import { KvasirError } from "../errors.ts";
 import type { Outcome } from "./command.ts";
 import type { Context } from "./context.ts";
-import { type Ask, decodePrompt, describeRun } from "./decode-prompt.ts";
+import { type Ask, decodePrompts, describeRun } from "./decode-prompts.ts";
 import type { DispatchRoom } from "./open-dispatch.ts";
 
 /** Decodes each line that is typed, until the input ends. Lines from a pipe are decoded the same way, without a prompt sign. */
@@ -26,10 +26,8 @@ export async function runRepl(context: Context, room: DispatchRoom, ask: Ask): P
 
 async function answer(context: Context, room: DispatchRoom, line: string, ask: Ask): Promise<void> {
 	try {
-		const run = await decodePrompt(context, room, line, ask);
-		context.emit({ event: "done", ...run });
-		context.write("\n");
-		context.log.info({}, describeRun(run));
+		const run = await decodePrompts(context, room, [line], ask);
+		context.emit({ event: "done", ...run }, describeRun(run));
 	} catch (error) {
 		// One prompt that cannot be decoded does not end the conversation.
 		if (!(error instanceof KvasirError) || context.signal.aborted) throw error;

@@ -13,7 +13,7 @@ import { kvrText, unitsText } from "../wallet/amounts.ts";
 import { type GatewayClient, gatewayClient } from "../wallet/gateway-client.ts";
 import { loadNodeKey } from "../wallet/node-key.ts";
 import type { Context } from "./context.ts";
-import type { PromptRun } from "./decode-prompt.ts";
+import type { PromptRun } from "./decode-prompts.ts";
 import { startOwnSwarm } from "./own-swarm.ts";
 import { withTemporaryFolder } from "./temporary-folder.ts";
 
@@ -150,12 +150,13 @@ async function creditedWorkers(
 
 function reportOf(run: PromptRun, local: GenerationResult, workers: DemoWorker[], seconds: number): DemoReport {
 	const { asked, answered, fallback } = run.remote!;
-	const same = run.tokens.filter((token, index) => token === local.tokens[index]).length;
-	const total = Math.max(run.tokens.length, local.tokens.length);
-	const identical = run.logitsSha256 === Buffer.from(local.logitsSha256!).toString("hex");
+	const { text, tokens, logitsSha256 } = run.answers[0]!;
+	const same = tokens.filter((token, index) => token === local.tokens[index]).length;
+	const total = Math.max(tokens.length, local.tokens.length);
+	const identical = logitsSha256 === Buffer.from(local.logitsSha256!).toString("hex");
 	const complete = answered === asked && fallback === 0 && asked > 0;
 	return {
-		text: run.text,
+		text,
 		tokens: { same, total },
 		logits: { identical },
 		remote: { asked, answered, fallback },

@@ -14,20 +14,39 @@ export interface Ask {
 	readonly waitMs: number;
 }
 
-/** One decoded prompt, as the `done` event tells it. */
-export type PromptRun = Awaited<ReturnType<typeof decodePrompt>>;
+/** What became of one prompt. */
+export type Answer = Awaited<ReturnType<typeof decodePrompt>>;
+/** What became of prompts that were decoded together, as the `done` event tells it. */
+export type PromptRun = Awaited<ReturnType<typeof decodePrompts>>;
 
-/** Waits for workers, decodes one prompt, streams its text. Throws `remote_required` or `timeout` with `--require-remote`. */
-export async function decodePrompt(context: Context, room: DispatchRoom, prompt: string, ask: Ask) {
-	const { decode, tokenizer } = room;
-	const tokens = tokenizer.encode(prompt, { special: true });
+/**
+ * Waits for workers, then decodes the prompts together: they share each layer's dispatches. The text of a single one is
+ * streamed. Throws `remote_required` or `timeout` with `--require-remote`.
+ */
+export async function decodePrompts(context: Context, room: DispatchRoom, prompts: readonly string[], ask: Ask) {
 	await waitForWorkers(context, room, ask);
+	const startMs = context.clock.monotonic();
+	const stream = prompts.length === 1;
+	const answers = await Promise.all(
+		prompts.map((_, index) => decodePrompt(context, room, { prompts, index, stream }, ask)),
+	);
+	const { remote, times } = await room.decode.report();
+	const seconds = (context.clock.monotonic() - startMs) / 1000;
+	return { answers, remote, times, seconds, workers: room.backbone.snapshot().served };
+}
+
+async function decodePrompt(
+	context: Context,
+	{ decode, tokenizer }: DispatchRoom,
+	{ prompts, index: number, stream }: { prompts: readonly string[]; index: number; stream: boolean },
+	ask: Ask,
+) {
+	const prompt = prompts[number]!;
 	const { temperature, topK, topP, seed } = ask;
 	const text = tokenizer.stream({ skipSpecial: true });
-	const startMs = context.clock.monotonic();
 	const result = await decode.generate(
 		{
-			prompt: tokens,
+			prompt: tokenizer.encode(prompt, { special: true }),
 			maxTokens: ask.tokens,
 			sampling: { temperature, topK, topP, seed },
 			stopTokens: decode.facts.weightsKind === "synthetic" ? [] : [...tokenizer.endOfGeneration],
@@ -37,30 +56,29 @@ export async function decodePrompt(context: Context, room: DispatchRoom, prompt:
 			signal: context.signal,
 			onToken(token, index) {
 				const piece = text.push(token);
-				context.emit({ event: "token", index, token, text: piece });
-				context.write(piece);
+				context.emit({ event: "token", prompt: number, index, token, text: piece });
+				if (stream) context.write(piece);
 			},
 		},
 	);
-	const { remote, times } = await decode.report();
+	const whole = tokenizer.decode(result.tokens, { skipSpecial: true });
+	context.write(stream ? "\n" : `${prompt}${whole}\n`);
+	const { tokens, finish, positions } = result;
 	return {
 		prompt,
-		text: tokenizer.decode(result.tokens, { skipSpecial: true }),
-		tokens: result.tokens,
-		finish: result.finish,
-		positions: result.positions,
+		text: whole,
+		tokens,
+		finish,
+		positions,
 		logitsSha256: Buffer.from(result.logitsSha256!).toString("hex"),
-		remote,
-		times,
-		seconds: (context.clock.monotonic() - startMs) / 1000,
-		workers: room.backbone.snapshot().served,
 	};
 }
 
-/** Lines for people under the text. */
-export function describeRun({ tokens, seconds, remote }: PromptRun): string {
-	const pace = `${tokens.length} tokens, ${(tokens.length / seconds).toFixed(1)} a second`;
-	if (remote === null) return pace;
+/** One line for people under the text. */
+export function describeRun({ answers, seconds, remote }: PromptRun): string {
+	const tokens = answers.reduce((sum, answer) => sum + answer.tokens.length, 0);
+	const pace = `${tokens} tokens, ${(tokens / seconds).toFixed(1)} a second`;
+	if (remote === null || remote.asked === 0) return pace;
 	const failures = Object.entries(remote.failures).map(([reason, pairs]) => `${reason} ${formatCount(pairs)}`);
 	const pairs = `${formatCount(remote.answered)} of ${formatCount(remote.asked)} pairs by workers`;
 	return [pace, pairs, `${formatCount(remote.fallback)} computed here`, ...failures].join(", ");

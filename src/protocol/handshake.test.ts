@@ -4,7 +4,9 @@ import { backboneIdentity, handshakes, helloFacts, linkPair, workerIdentity } fr
 import { bytes, sampleWelcomeBody } from "../../test/support/sample-messages.ts";
 import { seededRandom } from "../../test/support/seeded-random.ts";
 import { KvasirError } from "../errors.ts";
+import { encodeHandshake } from "./codec.ts";
 import { acceptHandshake, dialHandshake } from "./handshake.ts";
+import { workerProof } from "./handshake-keys.ts";
 import { limits } from "./limits.ts";
 import { type MemoryTransportOptions, memoryTransportPair } from "./memory-transport.ts";
 import { closeCodes } from "./messages.ts";
@@ -131,8 +133,6 @@ describe("handshake", () => {
 			clock,
 			random: seededRandom(1),
 		});
-		const { encodeHandshake } = await import("./codec.ts");
-		const { workerProof } = await import("./handshake-keys.ts");
 		const hello = encodeHandshake({
 			...helloFacts(),
 			kind: "hello",

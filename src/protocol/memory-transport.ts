@@ -95,7 +95,7 @@ function memoryEnd() {
 }
 
 function joined(parts: readonly Uint8Array[]): Uint8Array {
-	const message = Buffer.allocUnsafe(parts.reduce((bytes, part) => bytes + part.length, 0));
+	const message = new Uint8Array(parts.reduce((bytes, part) => bytes + part.length, 0));
 	let offset = 0;
 	for (const part of parts) {
 		message.set(part, offset);

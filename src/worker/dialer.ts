@@ -1,5 +1,6 @@
 import type { Agent, ClientRequest, IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
+import { rootCertificates } from "node:tls";
 import { type ClientOptions, WebSocket } from "ws";
 import { KvasirError } from "../errors.ts";
 import { addressOf } from "../io/base58.ts";
@@ -97,7 +98,8 @@ function dialOnce(
 		headers: { authorization },
 		handshakeTimeout: limits.handshakeMs,
 		followRedirects: false,
-		...(ca === undefined ? {} : { ca }),
+		// `ca` replaces the built-in list; "also trust" means both.
+		...(ca === undefined ? {} : { ca: [...rootCertificates, ca] }),
 		...(agent === undefined ? {} : { agent }),
 	};
 	return new Promise((resolve, reject) => {

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { type FakeClock, fakeClock, settle } from "../../test/support/fake-clock.ts";
-import { backboneIdentity, linkPair, workerIdentity } from "../../test/support/link-pair.ts";
+import { backboneIdentity, helloFacts, linkPair, workerIdentity } from "../../test/support/link-pair.ts";
 import { plainEngine, plainModel } from "../../test/support/plain-engine.ts";
 import { bytes, sampleWelcomeBody } from "../../test/support/sample-messages.ts";
 import { seededRandom } from "../../test/support/seeded-random.ts";
@@ -59,7 +59,6 @@ afterEach(() => {
 async function scene(engine: ExpertEngine, change: Partial<ServeParts> = {}): Promise<Scene> {
 	const clock = fakeClock();
 	const hello = { offer: welcome.limits } as const;
-	const { helloFacts } = await import("../../test/support/link-pair.ts");
 	const { worker, backbone } = await linkPair({ clock, welcome, hello: helloFacts(workerIdentity, hello) });
 	links.push(worker, backbone);
 	const held = new HeldExperts();
@@ -276,6 +275,18 @@ describe("serveLink()", () => {
 		backbone.send(dispatch(5, [row()], [[0, 1]]));
 		expect(await backbone.ended).toEqual({ code: 4400, reason: "malformed: id 5 after 5" });
 		expect(await serving.ended).toMatchObject({ kind: "closed", code: 4400 });
+	});
+
+	it("loses nothing but the one link that broke the protocol", async () => {
+		const engine = plainEngine();
+		const [broken, sound] = [await scene(engine), await scene(engine)];
+		broken.backbone.send({ ...dispatch(1, [row()], [[0, 1]]), rows: bytes(7) });
+		sound.backbone.send(dispatch(1, [row()], [[0, 1]]));
+		expect(await broken.serving.ended).toEqual({ kind: "closed", code: 4400, reason: "malformed: rows" });
+		await settle();
+		sound.backbone.send(dispatch(2, [row()], [[0, 1]]));
+		await settle();
+		expect(sound.arrived.map(({ kind }) => kind)).toEqual(["partials", "partials"]);
 	});
 
 	it("flips one value for the corrupted expert alone", async () => {

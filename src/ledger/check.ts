@@ -1,5 +1,6 @@
 import type { GatewayCheck } from "./gateway-check.ts";
-import type { WalletTotal } from "./hub-store.ts";
+import type { Cursor } from "./gateway-credit.ts";
+import type { HubStore, WalletTotal } from "./hub-store.ts";
 
 /** Section 5's invariant for one wallet; all in millionths of a nano, so that nothing is rounded. */
 export interface WalletCheck {
@@ -66,6 +67,21 @@ export function checkLedgers(gateway: GatewayCheck, hub: HubFigures | null): Led
 			return { wallet, ...line, difference };
 		});
 	return { ok: differences.length === 0, wallets, all: sum(wallets), differences };
+}
+
+/** The hub's side of the check, for a gateway that stands at `cursor`. */
+export async function readHubFigures(
+	hub: Pick<HubStore, "ledgerId" | "totals" | "entriesAfter" | "checkChain">,
+	cursor: Cursor,
+): Promise<HubFigures> {
+	const wrong = [...(await hub.checkChain())];
+	if (cursor.ledgerId !== null && cursor.ledgerId !== hub.ledgerId) {
+		wrong.push(`the gateway credits the ledger ${cursor.ledgerId}, this is ${hub.ledgerId}`);
+	}
+	const page = await hub.entriesAfter(cursor.after, cursor.hash, 1);
+	if ("diverged" in page)
+		wrong.push(`the gateway's cursor is entry ${cursor.after}, of which the hub has another or none`);
+	return { total: await hub.totals(0, null), notPolled: await hub.totals(cursor.after, null), wrong };
 }
 
 function millionths(totals: readonly WalletTotal[]): Map<string, bigint> {

@@ -32,6 +32,11 @@ export async function openDatabase<Tables>(location: Location): Promise<Database
 	}
 }
 
+/** A column of bytes as it is read: libsql gives an ArrayBuffer, pg a Buffer. */
+export function bytesOf(column: Uint8Array | ArrayBuffer): Uint8Array {
+	return new Uint8Array(column);
+}
+
 async function openSqlite<Tables>(path: string): Promise<Database<Tables>> {
 	const { default: Libsql } = await import("libsql");
 	const file = new Libsql(path);

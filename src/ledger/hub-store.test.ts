@@ -109,7 +109,7 @@ describe.each(databasesUnderTest("hub"))("openHubStore() on $name", ({ location,
 		expect(await accept(hub, s, rival!)).toEqual({ status: "conflict", entry: 2 });
 		expect((await entries(hub)).map((entry) => entry.paidBytes)).toEqual([122_880n, 0n]);
 		const kept = await hub.conflicts();
-		expect(kept.map((conflict) => Buffer.from(conflict.body))).toEqual([Buffer.from(rival!.body)]);
+		expect(kept.map((conflict) => [conflict.entry, conflict.body])).toEqual([[2, rival!.body]]);
 	});
 
 	it.skipIf(skip)("refuses what is forged, foreign or does not continue its session", async () => {

@@ -1,7 +1,7 @@
 import { sql } from "kysely";
 import type { Clock } from "../io/clock.ts";
 import type { Random } from "../io/random.ts";
-import { type Location, openDatabase } from "./database.ts";
+import { bytesOf, type Location, openDatabase } from "./database.ts";
 import { type Diverged, type EntryPage, entryHash, genesisHash, type LedgerEntry } from "./entry.ts";
 import { GroupCommit } from "./group-commit.ts";
 import { type Candidate, createExamine, type SubmissionOrigin } from "./hub-examine.ts";
@@ -118,7 +118,11 @@ export async function openHubStore(location: Location, options: HubStoreOptions)
 		},
 		async conflicts() {
 			const rows = await kysely.selectFrom("hub_conflicts").selectAll().orderBy("entry", "desc").limit(1000).execute();
-			return rows.map(({ entry, body, signature }) => ({ entry: Number(entry), body, signature }));
+			return rows.map(({ entry, body, signature }) => ({
+				entry: Number(entry),
+				body: bytesOf(body),
+				signature: bytesOf(signature),
+			}));
 		},
 		async checkChain() {
 			const wrong: string[] = [];

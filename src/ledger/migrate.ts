@@ -11,8 +11,7 @@ export type Migration = (db: Kysely<unknown>, bytes: "blob" | "bytea") => Promis
  */
 export async function migrate(db: Database<unknown>, store: string, migrations: readonly Migration[]): Promise<void> {
 	const table = sql.table(`${store}_schema`);
-	await sql`create table if not exists ${table} (id bigint primary key, number bigint not null)`.execute(db.kysely);
-	await sql`insert into ${table} (id, number) values (1, 0) on conflict do nothing`.execute(db.kysely);
+	await prepare(db, table);
 	await db.kysely.transaction().execute(async (trx) => {
 		// Like every transaction here it begins by writing: SQLite waits for a lock then, but not when a reader becomes a writer.
 		// The update takes the row's lock, so that two processes that start together migrate one after the other.
@@ -31,5 +30,18 @@ export async function migrate(db: Database<unknown>, store: string, migrations: 
 		}
 		for (const step of migrations.slice(from)) await step(trx, db.postgres ? "bytea" : "blob");
 		await sql`update ${table} set number = ${BigInt(migrations.length)} where id = 1`.execute(trx);
+	});
+}
+
+/** The row that holds the schema's number. Two processes that start together must not both create it. */
+async function prepare(db: Database<unknown>, table: ReturnType<typeof sql.table>): Promise<void> {
+	const create = async (executor: Kysely<unknown>) => {
+		await sql`create table if not exists ${table} (id bigint primary key, number bigint not null)`.execute(executor);
+		await sql`insert into ${table} (id, number) values (1, 0) on conflict do nothing`.execute(executor);
+	};
+	if (!db.postgres) return create(db.kysely);
+	await db.kysely.transaction().execute(async (trx) => {
+		await sql`select pg_advisory_xact_lock(hashtext('kvasir'))`.execute(trx);
+		await create(trx);
 	});
 }

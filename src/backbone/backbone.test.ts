@@ -105,7 +105,7 @@ describe("startBackbone()", () => {
 		expect(backbone.snapshot().receipts).toEqual({ issued: 1, pending: 1 });
 		api.away = false;
 		await expect.poll(() => api.accepted.length, { timeout: 5000 }).toBe(1);
-		expect(backbone.snapshot().receipts.pending).toBe(0);
+		await expect.poll(() => backbone.snapshot().receipts.pending).toBe(0);
 	});
 
 	test("what a killed backbone accepted or receipted is paid after the next start, once", async () => {

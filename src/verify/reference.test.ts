@@ -2,6 +2,7 @@ import { cp, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { temporaryHome } from "../../test/support/temporary-home.ts";
+import type { EngineName } from "../experts/open-engine.ts";
 import { packagePath } from "../io/built.ts";
 import { systemClock } from "../io/clock.ts";
 import { verifyReference } from "./reference.ts";
@@ -9,8 +10,8 @@ import { verifyReference } from "./reference.ts";
 const tiny = packagePath("fixtures/tiny/kvasir-tiny-35moe-Q4_K_M.gguf");
 const recorded = (name: string) => packagePath(`fixtures/reference/${name}`);
 
-async function verify(model: string, referencePath: string) {
-	const settings = { home: await temporaryHome(), model, engine: "f32" } as const;
+async function verify(model: string, referencePath: string, engine: EngineName = "f32") {
+	const settings = { home: await temporaryHome(), model, engine };
 	return verifyReference({ settings, referencePath, clock: systemClock });
 }
 
@@ -27,6 +28,15 @@ test.each([
 	expect(report.logits.klMax).toBeLessThan(1e-6);
 	expect(report.firstDivergence).toBeNull();
 	expect(report.verdict).toBe("equivalent");
+});
+
+test("with all matrices canonical every token is the same and logits stay within numerics.md's bars", async () => {
+	const report = await verify(tiny, recorded("oracle-Q4_K_M-dequantF32.json"), "canonical");
+	expect(report.tokens).toMatchObject({ same: 492, total: 492 });
+	expect(report.argmax).toEqual({ same: 641, total: 641 });
+	expect(report.logits.cosineMin).toBeGreaterThanOrEqual(0.999999);
+	expect(report.logits.cosineMedian).toBeGreaterThanOrEqual(1 - 1e-7);
+	expect(report.logits.maxAbs).toBeLessThanOrEqual(0.1);
 });
 
 test("the native run of llama.cpp, whose activations are int8, has the same tokens and is equivalent", async () => {

@@ -98,13 +98,21 @@ async function deltaNet(model: Model, layer: number, rows: Vector[]): Promise<Ve
 			const keep = Math.exp(decay[h]! * softplus(a[h]! + step[h]!));
 			const state = states[h]!;
 			for (const stateRow of state) for (let j = 0; j < d; j++) stateRow[j]! *= keep;
-			const change = range(d, (j) => beta * (v[j]! - range(d, (i) => state[i]![j]! * k[i]!).reduce(plus, 0)));
+			const known = readState(state, k);
+			const change = v.map((value, j) => beta * (value - known[j]!));
 			for (let i = 0; i < d; i++) for (let j = 0; j < d; j++) state[i]![j]! += k[i]! * change[j]!;
-			const read = range(d, (j) => range(d, (i) => state[i]![j]! * q[i]!).reduce(plus, 0));
+			const read = readState(state, q);
 			return rms(read, norm, model.shape.rmsEpsilon).map((value, i) => value * silu(z[h * d + i]!));
 		});
 		return times(wo, heads.flat());
 	});
+}
+
+/** S^T x */
+function readState(state: readonly (readonly number[])[], x: readonly number[]): Vector {
+	const read = range(x.length, () => 0);
+	for (const [i, row] of state.entries()) for (let j = 0; j < row.length; j++) read[j]! += row[j]! * x[i]!;
+	return read;
 }
 
 async function experts(model: Model, layer: number, rows: Vector[]): Promise<Vector[]> {

@@ -11,7 +11,7 @@ import { acceptHandshake } from "../protocol/handshake.ts";
 import type { Link } from "../protocol/link.ts";
 import { memoryTransportPair } from "../protocol/memory-transport.ts";
 import { closeCodes, type Hello } from "../protocol/messages.ts";
-import { type DialLoopParts, startDialLoop } from "./dial.ts";
+import { DialLoop, type DialLoopParts } from "./dial.ts";
 import { HeldExperts } from "./held-experts.ts";
 import type { WorkerHome } from "./home.ts";
 import { serveLink } from "./serve.ts";
@@ -52,7 +52,7 @@ function startLoop(
 	const dialsMs: number[] = [];
 	const home = memoryHome();
 	const aborter = new AbortController();
-	const loop = startDialLoop({
+	const loop = new DialLoop({
 		async dial() {
 			dialsMs.push(clock.monotonic());
 			const refusal = refuse(dialsMs.length);
@@ -103,7 +103,7 @@ function startLoop(
 const redialsMs = (events: readonly WorkerEvent[]) =>
 	events.flatMap((event) => (event.event === "disconnected" ? [event.redialInMs] : []));
 
-describe("startDialLoop()", () => {
+describe("DialLoop", () => {
 	it("dials again after every end, ever later with jitter, and starts over once a link has worked", async () => {
 		const { clock, links, events, loop } = startLoop();
 		await settle();

@@ -30,17 +30,6 @@ export interface DialLoopParts {
 	readonly onEvent: (event: WorkerEvent) => void;
 }
 
-/** Keeps one link to one backbone: dials, serves, and dials again. */
-export interface DialLoop {
-	/** Dials at once, whatever it waits for (SIGHUP, wake, a route change). */
-	redial(): void;
-	/** Drains the session, if any, and stops. */
-	drain(reason: string, graceMs: number): Promise<void>;
-	readonly link: Link | null;
-	/** Resolves when it was drained or aborted; rejects with what makes dialling again pointless. */
-	readonly ended: Promise<void>;
-}
-
 /** Another process took our key's link: coming back at once would only take it from it again. */
 const takenOverMs = 30_000;
 /** A vouched backbone that is not parked now is asked for again after this. */
@@ -50,133 +39,151 @@ const workedMs = 10_000;
 /** At the first contact these end the command, because a person is there to read them; later they are only reasons to retry. */
 const firstContactFatal = new Set(["auth", "not_admitted", "version", "clock_skew", "tls", "model_mismatch"]);
 
-export function startDialLoop(parts: DialLoopParts): DialLoop {
-	const { clock, random, signal, onEvent } = parts;
-	let backoff: Backoff = noFailures;
-	let epochAtLeast = 0;
-	let staleInARow = 0;
-	let connectedOnce = false;
-	const stop = new AbortController();
-	const halted = AbortSignal.any([signal, stop.signal]);
-	let current: { readonly link: Link; readonly serving: Serving } | null = null;
-	let wake = new AbortController();
+/** What is told with the wait before the next dial. */
+type Ending = Omit<Extract<WorkerEvent, { event: "disconnected" }>, "event" | "redialInMs">;
 
-	async function connect(): Promise<ServeEnd> {
-		const epoch = await parts.home.nextEpoch(epochAtLeast);
-		const expected = parts.backbone ?? (await parts.home.backboneOf(parts.gateway));
-		onEvent({
-			event: "connecting",
-			gateway: parts.gateway,
-			backbone: expected === null ? null : addressOf(expected),
+/** Keeps one link to one backbone: dials, serves, and dials again. */
+export class DialLoop {
+	/** Resolves when it was drained or aborted; rejects with what makes dialling again pointless. */
+	readonly ended: Promise<void>;
+	readonly #parts: DialLoopParts;
+	readonly #stop = new AbortController();
+	readonly #halted: AbortSignal;
+	#wake = new AbortController();
+	#backoff: Backoff = noFailures;
+	#epochAtLeast = 0;
+	#staleInARow = 0;
+	#connectedOnce = false;
+	#current: { readonly link: Link; readonly serving: Serving } | null = null;
+
+	constructor(parts: DialLoopParts) {
+		this.#parts = parts;
+		this.#halted = AbortSignal.any([parts.signal, this.#stop.signal]);
+		parts.signal.addEventListener("abort", () => this.#current?.link.close(closeCodes.goingAway, "going away"), {
+			once: true,
 		});
-		const transport = await parts.dial({
-			signal: halted,
-			backbone: parts.vouched ? (parts.backbone ?? undefined) : undefined,
-		});
-		const { link, welcome, backboneKey } = await dialHandshake(transport, {
-			identity: parts.identity,
-			hello: { ...parts.hello(), epoch, instance: parts.home.instance },
-			expectedBackbone: expected ?? undefined,
-			clock,
-			random,
-			signal: halted,
-		});
-		if (expected === null) await parts.home.rememberBackbone(parts.gateway, backboneKey);
-		if (halted.aborted) {
-			link.close(closeCodes.goingAway, "going away");
-			return { kind: "left" };
-		}
-		const startedMs = clock.monotonic();
-		const serving = parts.serve(link, welcome);
-		current = { link, serving };
-		connectedOnce = true;
-		const session = Buffer.from(welcome.session).toString("hex");
-		onEvent({ event: "connected", backbone: addressOf(backboneKey), model: welcome.model.name, session });
-		try {
-			return await serving.ended;
-		} finally {
-			current = null;
-			if (clock.monotonic() - startedMs >= workedMs) backoff = noFailures;
-		}
+		this.ended = this.#run();
 	}
 
-	/** Waits before the next dial; at once when told to redial. */
-	async function pause(
-		leastMs: number,
-		how: Omit<Extract<WorkerEvent, { event: "disconnected" }>, "event" | "redialInMs">,
-	) {
-		const { delayMs, next } = redialDelay(backoff, random, leastMs);
-		backoff = next;
-		const redialInMs = wake.signal.aborted ? 0 : delayMs;
-		onEvent({ event: "disconnected", ...how, redialInMs });
-		await clock.sleep(redialInMs, AbortSignal.any([halted, wake.signal])).catch(() => {});
-		if (wake.signal.aborted) {
-			wake = new AbortController();
-			backoff = noFailures;
-		}
+	get link(): Link | null {
+		return this.#current?.link ?? null;
 	}
 
-	async function afterSession(end: ServeEnd): Promise<void> {
-		if (end.kind === "left") return;
-		if (end.kind === "bye") {
-			if (end.retryAfterMs === 0) throw saidGoodbye(end.code, end.text);
-			await pause(end.retryAfterMs, { code: end.code, message: end.text, hint: null });
-		} else if (end.kind === "stale_epoch") {
-			epochAtLeast = end.epoch + 1;
-			const message = `epoch ${end.epoch} is in use`;
-			// The home was restored from a backup, say: jump past it once, at once; if that does not help, as any failure.
-			if (staleInARow++ === 0) wake.abort();
-			await pause(0, { code: "stale_epoch", message, hint: null });
-		} else {
-			const takenOver = end.code === closeCodes.takenOver;
-			await pause(takenOver ? takenOverMs : 0, {
-				code: takenOver ? "taken_over" : end.code === closeCodes.deadPeer ? "dead_peer" : "closed",
-				message: `the connection ended (${end.code}${end.reason === "" ? "" : ` ${end.reason}`})`,
-				hint: takenOver ? "Another process serves under this home's key; give each a --home of its own" : null,
-			});
-		}
-		if (end.kind !== "stale_epoch") staleInARow = 0;
+	/** Dials at once, whatever it waits for (SIGHUP, wake, a route change). */
+	redial(): void {
+		this.#wake.abort();
+		this.#current?.link.close(closeCodes.goingAway, "redial");
 	}
 
-	async function afterFailure(error: unknown): Promise<void> {
-		if (!(error instanceof KvasirError) || error.code === "key_changed") throw error;
-		if (!connectedOnce && !parts.vouched && firstContactFatal.has(error.code)) throw error;
-		const retryAfterMs = (error.facts.retryAfterMs as number | undefined) ?? 0;
-		await pause(parts.vouched ? Math.max(vouchedRetryMs, retryAfterMs) : retryAfterMs, {
-			code: error.code,
-			message: error.message,
-			hint: error.hint ?? null,
-		});
+	/** Drains the session, if any, and stops. */
+	async drain(reason: string, graceMs: number): Promise<void> {
+		this.#stop.abort();
+		await this.#current?.serving.drain(reason, graceMs);
 	}
 
-	async function run(): Promise<void> {
-		while (!halted.aborted) {
-			const outcome = await connect().then(
+	async #run(): Promise<void> {
+		while (!this.#halted.aborted) {
+			const outcome = await this.#connect().then(
 				(end) => ({ end }),
 				(error: unknown) => ({ error }),
 			);
-			if (halted.aborted) return;
-			if ("end" in outcome) await afterSession(outcome.end);
-			else await afterFailure(outcome.error);
+			if (this.#halted.aborted) return;
+			if ("end" in outcome) await this.#afterSession(outcome.end);
+			else await this.#afterFailure(outcome.error);
 		}
 	}
 
-	const ended = run();
-	signal.addEventListener("abort", () => current?.link.close(closeCodes.goingAway, "going away"), { once: true });
-	return {
-		redial() {
-			wake.abort();
-			current?.link.close(closeCodes.goingAway, "redial");
-		},
-		async drain(reason, graceMs) {
-			stop.abort();
-			await current?.serving.drain(reason, graceMs);
-		},
-		get link() {
-			return current?.link ?? null;
-		},
-		ended,
-	};
+	/** One connection, from the dial to its end. */
+	async #connect(): Promise<ServeEnd> {
+		const { home, gateway, backbone, clock, random, onEvent } = this.#parts;
+		const epoch = await home.nextEpoch(this.#epochAtLeast);
+		const expected = backbone ?? (await home.backboneOf(gateway));
+		onEvent({ event: "connecting", gateway, backbone: expected === null ? null : addressOf(expected) });
+		const byName = this.#parts.vouched ? (backbone ?? undefined) : undefined;
+		const transport = await this.#parts.dial({ signal: this.#halted, backbone: byName });
+		const { link, welcome, backboneKey } = await dialHandshake(transport, {
+			identity: this.#parts.identity,
+			hello: { ...this.#parts.hello(), epoch, instance: home.instance },
+			expectedBackbone: expected ?? undefined,
+			clock,
+			random,
+			signal: this.#halted,
+		});
+		if (expected === null) await home.rememberBackbone(gateway, backboneKey);
+		if (this.#halted.aborted) {
+			link.close(closeCodes.goingAway, "going away");
+			return { kind: "left" };
+		}
+		return this.#serve(link, welcome);
+	}
+
+	async #serve(link: Link, welcome: WelcomeBody): Promise<ServeEnd> {
+		const { clock, onEvent, serve } = this.#parts;
+		const startedMs = clock.monotonic();
+		const serving = serve(link, welcome);
+		this.#current = { link, serving };
+		this.#connectedOnce = true;
+		const session = Buffer.from(welcome.session).toString("hex");
+		onEvent({ event: "connected", backbone: addressOf(link.peer), model: welcome.model.name, session });
+		try {
+			return await serving.ended;
+		} finally {
+			this.#current = null;
+			if (clock.monotonic() - startedMs >= workedMs) this.#backoff = noFailures;
+		}
+	}
+
+	async #afterSession(end: ServeEnd): Promise<void> {
+		if (end.kind === "left") return;
+		if (end.kind !== "stale_epoch") this.#staleInARow = 0;
+		if (end.kind === "bye") {
+			if (end.retryAfterMs === 0) throw saidGoodbye(end.code, end.text);
+			await this.#pause(end.retryAfterMs, { code: end.code, message: end.text, hint: null });
+		} else if (end.kind === "stale_epoch") {
+			this.#epochAtLeast = end.epoch + 1;
+			// The home was restored from a backup, say: jump past it once, at once; if that does not help, as any failure.
+			if (this.#staleInARow++ === 0) this.#wake.abort();
+			await this.#pause(0, { code: "stale_epoch", message: `epoch ${end.epoch} is in use`, hint: null });
+		} else {
+			const takenOver = end.code === closeCodes.takenOver;
+			await this.#pause(takenOver ? takenOverMs : 0, endingOf(end.code, end.reason));
+		}
+	}
+
+	async #afterFailure(error: unknown): Promise<void> {
+		const { vouched } = this.#parts;
+		if (!(error instanceof KvasirError) || error.code === "key_changed") throw error;
+		if (!this.#connectedOnce && !vouched && firstContactFatal.has(error.code)) throw error;
+		const retryAfterMs = (error.facts.retryAfterMs as number | undefined) ?? 0;
+		const { code, message, hint } = error;
+		await this.#pause(vouched ? Math.max(vouchedRetryMs, retryAfterMs) : retryAfterMs, {
+			code,
+			message,
+			hint: hint ?? null,
+		});
+	}
+
+	/** Waits before the next dial; not at all when told to redial. */
+	async #pause(leastMs: number, ending: Ending): Promise<void> {
+		const { clock, random, onEvent } = this.#parts;
+		const { delayMs, next } = redialDelay(this.#backoff, random, leastMs);
+		this.#backoff = next;
+		const redialInMs = this.#wake.signal.aborted ? 0 : delayMs;
+		onEvent({ event: "disconnected", ...ending, redialInMs });
+		await clock.sleep(redialInMs, AbortSignal.any([this.#halted, this.#wake.signal])).catch(() => {});
+		if (!this.#wake.signal.aborted) return;
+		this.#wake = new AbortController();
+		this.#backoff = noFailures;
+	}
+}
+
+function endingOf(closeCode: number, reason: string): Ending {
+	const message = `the connection ended (${closeCode}${reason === "" ? "" : ` ${reason}`})`;
+	if (closeCode === closeCodes.takenOver) {
+		const hint = "Another process serves under this home's key; give each a --home of its own";
+		return { code: "taken_over", message, hint };
+	}
+	return { code: closeCode === closeCodes.deadPeer ? "dead_peer" : "closed", message, hint: null };
 }
 
 function saidGoodbye(code: string, text: string): KvasirError {

@@ -13,8 +13,8 @@ import {
 } from "../protocol/messages.ts";
 import { tensorOfFloats } from "../protocol/tensor.ts";
 import { ActivityLog } from "./activity-log.ts";
-import { ComputeQueue } from "./compute-queue.ts";
-import { checkDispatch, type Refusal } from "./dispatch-check.ts";
+import { type Computed, ComputeQueue } from "./compute-queue.ts";
+import { checkDispatch, type DispatchRules, type Refusal } from "./dispatch-check.ts";
 import type { HeldExperts } from "./held-experts.ts";
 import { ReceiptDesk, type ReceiptOutcome } from "./receipt-desk.ts";
 import type { Tally } from "./tally.ts";
@@ -64,103 +64,121 @@ const drainLookMs = 20;
 
 /** Serves one session until its link ends. */
 export function serveLink(parts: ServeParts): Serving {
-	const { link, welcome, engine, held, clock, log, tally } = parts;
-	const { hidden } = welcome.model;
-	const queue = new ComputeQueue({ engine, hidden, limits: welcome.limits, clock });
-	const activity = new ActivityLog();
-	const desk = new ReceiptDesk({ ...parts, backbone: link.peer, log: activity });
-	const rules = { model: welcome.model, limits: welcome.limits, held, engineClass: engine.engineClass };
-	let lastId = 0;
-	let draining = false;
-	let ownEnd: ServeEnd | null = null;
+	return new ServedLink(parts);
+}
 
-	function refuse(id: number, { code, text }: Refusal, cause?: unknown): void {
-		tally.refused(code);
-		log.debug({ id, code, text, cause }, "refused");
-		link.send({ kind: "refuse", id, code, text });
+class ServedLink implements Serving {
+	readonly ended: Promise<ServeEnd>;
+	readonly #parts: ServeParts;
+	readonly #queue: ComputeQueue;
+	readonly #activity = new ActivityLog();
+	readonly #desk: ReceiptDesk;
+	readonly #rules: DispatchRules;
+	#lastId = 0;
+	#draining = false;
+	#ownEnd: ServeEnd | null = null;
+
+	constructor(parts: ServeParts) {
+		const { link, welcome, engine, held, clock } = parts;
+		const { model, limits } = welcome;
+		this.#parts = parts;
+		this.#queue = new ComputeQueue({ engine, hidden: model.hidden, limits, clock });
+		this.#desk = new ReceiptDesk({ ...parts, backbone: link.peer, log: this.#activity });
+		this.#rules = { model, limits, held, engineClass: engine.engineClass };
+		this.ended = link.ended.then(({ code, reason }): ServeEnd => {
+			this.#queue.clear();
+			return this.#ownEnd ?? { kind: "closed", code, reason };
+		});
+		this.holdingChanged();
+		link.onMessage = (message) => this.#receive(message);
 	}
 
-	function dispatched(dispatch: Dispatch): void {
-		const { id, expert } = dispatch;
-		if (id <= lastId) {
-			link.close(closeCodes.malformed, `malformed: id ${id} after ${lastId}`);
-			return;
-		}
-		lastId = id;
-		const refusal = draining
-			? ({ code: "draining", text: "" } as const)
-			: (checkDispatch(dispatch, rules) ?? queue.add(dispatch, finished));
-		if (refusal !== null) refuse(id, refusal);
-
-		function finished(computed: Parameters<Parameters<typeof queue.add>[1]>[0]): void {
-			if ("refusal" in computed) {
-				refuse(id, computed.refusal, computed.cause);
-				return;
-			}
-			const { vectors, computeUs } = computed;
-			if (parts.corrupt !== undefined) corruptAnswer(vectors, dispatch, hidden, parts.corrupt);
-			const digest = link.send({ kind: "partials", id, computeUs, dtype: "f32", vectors: tensorOfFloats(vectors) });
-			if (digest === null) return;
-			activity.answered(id, expert.length, digest);
-			tally.answered(expert.length, hidden, computeUs);
-		}
+	holdingChanged(): void {
+		this.#parts.link.send({ kind: "holding", ready: this.#parts.held.ranges() });
 	}
 
-	function received(message: SessionMessage): void {
-		if (message.kind === "dispatch") dispatched(message);
-		else if (message.kind === "cancel") queue.cancel(message.id);
-		else if (message.kind === "receipt") receipted(message);
-		else if (message.kind === "assign") parts.onAssign?.(message);
-		else if (message.kind === "drain") parts.onDrain?.(message.reason);
+	async drain(reason: string, graceMs: number): Promise<void> {
+		const { link, clock } = this.#parts;
+		this.#draining = true;
+		link.send({ kind: "drain", reason, graceMs });
+		let over = false;
+		this.ended.then(() => {
+			over = true;
+		});
+		const giveUpMs = clock.monotonic() + graceMs;
+		const busy = () => this.#queue.size > 0 || this.#activity.size > 0;
+		while (!over && busy() && clock.monotonic() < giveUpMs) await clock.sleep(drainLookMs);
+		this.#ownEnd ??= { kind: "left" };
+		link.send({ kind: "bye", code: "draining", text: reason, retryAfterMs: 0 });
+		link.close(closeCodes.normal, reason);
+		await this.ended;
+	}
+
+	#receive(message: SessionMessage): void {
+		const { link, log, onAssign, onDrain } = this.#parts;
+		if (message.kind === "dispatch") this.#dispatched(message);
+		else if (message.kind === "cancel") this.#queue.cancel(message.id);
+		else if (message.kind === "receipt") this.#receipted(message);
+		else if (message.kind === "assign") onAssign?.(message);
+		else if (message.kind === "drain") onDrain?.(message.reason);
 		else if (message.kind === "bye") {
 			const { code, text, retryAfterMs } = message;
-			ownEnd = { kind: "bye", code, text, retryAfterMs };
+			this.#ownEnd = { kind: "bye", code, text, retryAfterMs };
 			link.close(closeCodes.normal, code);
 		} else if (message.kind === "refuse") {
 			log.debug({ code: message.code, text: message.text }, "the backbone refused");
 			const epoch = message.code === "stale_epoch" ? Number(message.text) : Number.NaN;
 			if (!Number.isSafeInteger(epoch)) return;
-			ownEnd = { kind: "stale_epoch", epoch };
+			this.#ownEnd = { kind: "stale_epoch", epoch };
 			link.close(closeCodes.normal, "stale_epoch");
 		}
 	}
 
-	function receipted(message: ReceiptMessage): void {
-		const outcome = desk.examine(message);
+	#dispatched(dispatch: Dispatch): void {
+		const { id } = dispatch;
+		if (id <= this.#lastId) {
+			this.#parts.link.close(closeCodes.malformed, `malformed: id ${id} after ${this.#lastId}`);
+			return;
+		}
+		this.#lastId = id;
+		const refusal = this.#draining
+			? ({ code: "draining", text: "" } as const)
+			: (checkDispatch(dispatch, this.#rules) ??
+				this.#queue.add(dispatch, (computed) => this.#finished(dispatch, computed)));
+		if (refusal !== null) this.#refuse(id, refusal);
+	}
+
+	#finished(dispatch: Dispatch, computed: Computed): void {
+		if ("refusal" in computed) {
+			this.#refuse(dispatch.id, computed.refusal, computed.cause);
+			return;
+		}
+		const { link, tally, corrupt, welcome } = this.#parts;
+		const { hidden } = welcome.model;
+		const { vectors, computeUs } = computed;
+		if (corrupt !== undefined) corruptAnswer(vectors, dispatch, hidden, corrupt);
+		const { id, expert } = dispatch;
+		const digest = link.send({ kind: "partials", id, computeUs, dtype: "f32", vectors: tensorOfFloats(vectors) });
+		if (digest === null) return;
+		this.#activity.answered(id, expert.length, digest);
+		tally.answered(expert.length, hidden, computeUs);
+	}
+
+	#refuse(id: number, { code, text }: Refusal, cause?: unknown): void {
+		const { tally, log, link } = this.#parts;
+		tally.refused(code);
+		log.debug({ id, code, text, cause }, "refused");
+		link.send({ kind: "refuse", id, code, text });
+	}
+
+	#receipted(message: ReceiptMessage): void {
+		const { tally, log, link, onReceipt } = this.#parts;
+		const outcome = this.#desk.examine(message);
 		tally.receipt(outcome);
 		if (outcome.kind === "ignored") log.warn({ reason: outcome.reason }, "a receipt that is not for us");
 		else link.send(outcome.reply);
-		parts.onReceipt?.(outcome);
+		onReceipt?.(outcome);
 	}
-
-	const ended = link.ended.then((end): ServeEnd => {
-		queue.clear();
-		return ownEnd ?? { kind: "closed", code: end.code, reason: end.reason };
-	});
-	link.send({ kind: "holding", ready: held.ranges() });
-	link.onMessage = received;
-	return {
-		holdingChanged() {
-			link.send({ kind: "holding", ready: held.ranges() });
-		},
-		async drain(reason, graceMs) {
-			draining = true;
-			link.send({ kind: "drain", reason, graceMs });
-			let over = false;
-			ended.then(() => {
-				over = true;
-			});
-			const giveUpMs = clock.monotonic() + graceMs;
-			while (!over && (queue.size > 0 || activity.size > 0) && clock.monotonic() < giveUpMs) {
-				await clock.sleep(drainLookMs);
-			}
-			ownEnd ??= { kind: "left" };
-			link.send({ kind: "bye", code: "draining", text: reason, retryAfterMs: 0 });
-			link.close(closeCodes.normal, reason);
-			await ended;
-		},
-		ended,
-	};
 }
 
 /** Flips the sign of the first value of each answer that the expert took part in. */

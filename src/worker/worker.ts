@@ -8,10 +8,17 @@ import type { Random } from "../io/random.ts";
 import type { Model } from "../model/model.ts";
 import { limits } from "../protocol/limits.ts";
 import type { Link } from "../protocol/link.ts";
-import { type Assign, closeCodes, type EngineFacts, type ExpertRange, type WelcomeBody } from "../protocol/messages.ts";
+import {
+	type Assign,
+	closeCodes,
+	type EngineFacts,
+	type ExpertRange,
+	type Payout,
+	type WelcomeBody,
+} from "../protocol/messages.ts";
 import { bindPayout } from "../protocol/payout.ts";
-import { changeHoldings, expertBytes, loadExperts, planHoldings } from "./capacity.ts";
-import { type DialLoop, startDialLoop } from "./dial.ts";
+import { changeHoldings, expertBytes, type LoadOptions, loadExperts, planHoldings } from "./capacity.ts";
+import { DialLoop, type DialLoopParts } from "./dial.ts";
 import type { Dialer } from "./dialer.ts";
 import { HeldExperts } from "./held-experts.ts";
 import type { WorkerHome } from "./home.ts";
@@ -79,43 +86,104 @@ export interface Worker {
 
 /** Loads the experts, then keeps a link to the gateway's backbone and to those it vouches for. Throws what loading throws. */
 export async function startWorker(parts: WorkerParts): Promise<Worker> {
-	const { engine, identity, model, clock, log, signal } = parts;
-	const onEvent = parts.onEvent ?? (() => {});
-	const startedMs = clock.monotonic();
 	const held = new HeldExperts();
-	const tally = new Tally();
-	const payout = bindPayout(identity, parts.payout);
-	const servings = new Set<Serving>();
-	/** By base58 key of the backbone; the first, whose key may not be known yet, under "". */
-	const loops = new Map<string, DialLoop>();
-	/** The first link's backbone, once known. */
-	let mainBackbone = parts.backbone === null ? null : addressOf(parts.backbone);
-	let draining = false;
-	let changing: Promise<void> = Promise.resolve();
-
 	const loading = {
-		model,
-		engine,
+		...parts,
 		held,
-		signal,
 		asMuchAsFits: parts.ranges === null,
-		onProgress: (done: number, total: number) => onEvent({ event: "loading", done, total }),
+		onProgress: (done: number, total: number) => parts.onEvent?.({ event: "loading", done, total }),
 	};
 	await loadExperts(parts.ranges ?? (await plan(parts)), loading);
-	onEvent({ event: "holding", experts: held.count, bytes: engine.bytesHeld });
+	return new LinkedWorker(parts, loading);
+}
 
-	const hello = () => ({
-		build: parts.build,
-		engine: { ...parts.engineFacts, class: engine.engineClass },
-		offer: { ...offered, memoryBytes: parts.memoryBytes },
-		holds: held
-			.ranges()
-			.slice(0, limits.helloRanges)
-			.map((range) => ({ ...range, modelId: model.modelId })),
-		payout,
-	});
+class LinkedWorker implements Worker {
+	readonly closed: Promise<void>;
+	readonly #parts: WorkerParts;
+	readonly #loading: LoadOptions;
+	readonly #tally = new Tally();
+	readonly #payout: Payout;
+	readonly #startedMs: number;
+	readonly #servings = new Set<Serving>();
+	readonly #main: DialLoop;
+	/** Loops to backbones that were vouched for, by base58 key. */
+	readonly #vouched = new Map<string, DialLoop>();
+	/** The first link's backbone, once known. */
+	#mainBackbone: string | null;
+	#draining = false;
+	#changing: Promise<void> = Promise.resolve();
 
-	function serve(link: Link, welcome: WelcomeBody): Serving {
+	constructor(parts: WorkerParts, loading: LoadOptions) {
+		this.#parts = parts;
+		this.#loading = loading;
+		this.#payout = bindPayout(parts.identity, parts.payout);
+		this.#startedMs = parts.clock.monotonic();
+		this.#mainBackbone = parts.backbone === null ? null : addressOf(parts.backbone);
+		this.#tellHolding();
+		this.#main = this.#loop(parts.backbone, false, (link, welcome) => {
+			this.#mainBackbone = addressOf(link.peer);
+			return this.#serve(link, welcome);
+		});
+		this.closed = this.#main.ended;
+	}
+
+	redial(): void {
+		for (const loop of this.#loops()) loop.redial();
+	}
+
+	async drain(reason: string, graceMs: number): Promise<void> {
+		this.#draining = true;
+		this.#tell({ event: "draining", reason });
+		await Promise.all(this.#loops().map((loop) => loop.drain(reason, graceMs)));
+	}
+
+	snapshot(): WorkerSnapshot {
+		const { gateway, identity, payout, engine, clock } = this.#parts;
+		const linkOf = (address: string, { link }: DialLoop) => ({
+			backbone: link === null ? address : addressOf(link.peer),
+			state: link === null ? ("dialling" as const) : ("linked" as const),
+			roundTripMs: link?.roundTripMs ?? null,
+		});
+		return {
+			...this.#tally.snapshot(),
+			gateway,
+			worker: addressOf(identity.publicKey),
+			payout: addressOf(payout),
+			engine: engine.engineClass,
+			holds: this.#loading.held.ranges(),
+			heldBytes: engine.bytesHeld,
+			upMs: clock.monotonic() - this.#startedMs,
+			links: [
+				linkOf(this.#mainBackbone ?? "", this.#main),
+				...[...this.#vouched].map(([address, loop]) => linkOf(address, loop)),
+			],
+			draining: this.#draining,
+		};
+	}
+
+	#loops(): DialLoop[] {
+		return [this.#main, ...this.#vouched.values()];
+	}
+
+	#loop(backbone: Uint8Array | null, vouched: boolean, serve: DialLoopParts["serve"]): DialLoop {
+		const onEvent = (event: WorkerEvent) => this.#tell(event);
+		return new DialLoop({ ...this.#parts, onEvent, hello: () => this.#hello(), serve, backbone, vouched });
+	}
+
+	#hello() {
+		const { build, engine, engineFacts, memoryBytes, model } = this.#parts;
+		const holds = this.#loading.held.ranges().slice(0, limits.helloRanges);
+		return {
+			build,
+			engine: { ...engineFacts, class: engine.engineClass },
+			offer: { ...offered, memoryBytes },
+			holds: holds.map((range) => ({ ...range, modelId: model.modelId })),
+			payout: this.#payout,
+		};
+	}
+
+	#serve(link: Link, welcome: WelcomeBody): Serving {
+		const { model } = this.#parts;
 		if (!equalBytes(welcome.model.modelId, model.modelId)) {
 			link.send({ kind: "refuse", id: null, code: "model_mismatch", text: model.name });
 			link.close(closeCodes.normal, "model_mismatch");
@@ -124,40 +192,43 @@ export async function startWorker(parts: WorkerParts): Promise<Worker> {
 			});
 		}
 		const serving = serveLink({
-			...parts,
+			...this.#parts,
 			link,
 			welcome,
-			held,
-			tally,
-			onReceipt: (outcome) => received(addressOf(link.peer), outcome),
-			onAssign: (assign) => assigned(assign),
+			held: this.#loading.held,
+			tally: this.#tally,
+			onReceipt: (outcome) => this.#received(addressOf(link.peer), outcome),
+			onAssign: (assign) => this.#assigned(assign),
 		});
-		servings.add(serving);
-		serving.ended.then(() => servings.delete(serving));
-		for (const key of welcome.backbones) linkTo(key);
+		this.#servings.add(serving);
+		serving.ended.then(() => this.#servings.delete(serving));
+		for (const key of welcome.backbones) this.#linkTo(key);
 		return serving;
 	}
 
 	/** One more link for each backbone that one we believe vouches for; never a second one to the same. */
-	function linkTo(key: Uint8Array): void {
+	#linkTo(key: Uint8Array): void {
 		const address = addressOf(key);
-		if (draining || address === mainBackbone || equalBytes(key, identity.publicKey)) return;
-		if (loops.has(address) || loops.size > limits.backbones) return;
-		const loop = startDialLoop({ ...parts, onEvent, hello, serve, backbone: key, vouched: true });
-		loops.set(address, loop);
+		const own = equalBytes(key, this.#parts.identity.publicKey);
+		if (this.#draining || own || address === this.#mainBackbone || this.#vouched.has(address)) return;
+		if (this.#vouched.size >= limits.backbones) return;
+		const loop = this.#loop(key, true, (link, welcome) => this.#serve(link, welcome));
+		this.#vouched.set(address, loop);
 		loop.ended
-			.catch((error: Error) => log.warn({ backbone: address, error: error.message }, "no more links to this backbone"))
-			.finally(() => loops.delete(address));
+			.catch(({ message }: Error) =>
+				this.#parts.log.warn({ backbone: address, message }, "no more links to this backbone"),
+			)
+			.finally(() => this.#vouched.delete(address));
 	}
 
-	function received(backbone: string, outcome: ReceiptOutcome): void {
+	#received(backbone: string, outcome: ReceiptOutcome): void {
 		if (outcome.kind !== "agreed" && outcome.kind !== "disputed") return;
 		const { receipt, body, signature, reply, unpaidPairs } = outcome;
 		const countersignature = "signature" in reply.answer ? reply.answer.signature : null;
-		parts.home
+		this.#parts.home
 			.keepReceipt({ body, signature, countersignature })
-			.catch((error: Error) => log.warn({ error: error.message }, "a receipt could not be kept"));
-		onEvent({
+			.catch(({ message }: Error) => this.#parts.log.warn({ message }, "a receipt could not be kept"));
+		this.#tell({
 			event: "receipt",
 			backbone,
 			number: receipt.number,
@@ -169,54 +240,27 @@ export async function startWorker(parts: WorkerParts): Promise<Worker> {
 	}
 
 	/** The backbone's wish counts only where the operator said nothing (--hold). One change at a time. */
-	function assigned({ wanted }: Assign): void {
-		if (parts.ranges !== null) return;
-		const within = wanted.filter(
-			({ layer, first, count }) => layer < model.shape.layers && first + count <= model.shape.experts,
-		);
-		changing = changing
-			.then(() => changeHoldings(within, loading))
-			.catch((error: Error) => log.warn({ error: error.message }, "an assignment could not be followed"))
+	#assigned({ wanted }: Assign): void {
+		const { ranges, model, log } = this.#parts;
+		if (ranges !== null) return;
+		const { layers, experts } = model.shape;
+		const within = wanted.filter(({ layer, first, count }) => layer < layers && first + count <= experts);
+		this.#changing = this.#changing
+			.then(() => changeHoldings(within, this.#loading))
+			.catch(({ message }: Error) => log.warn({ message }, "an assignment could not be followed"))
 			.then(() => {
-				onEvent({ event: "holding", experts: held.count, bytes: engine.bytesHeld });
-				for (const serving of servings) serving.holdingChanged();
+				this.#tellHolding();
+				for (const serving of this.#servings) serving.holdingChanged();
 			});
 	}
 
-	function serveMain(link: Link, welcome: WelcomeBody): Serving {
-		mainBackbone = addressOf(link.peer);
-		return serve(link, welcome);
+	#tellHolding(): void {
+		this.#tell({ event: "holding", experts: this.#loading.held.count, bytes: this.#parts.engine.bytesHeld });
 	}
 
-	const main = startDialLoop({ ...parts, onEvent, hello, serve: serveMain, vouched: false });
-	loops.set("", main);
-	return {
-		redial() {
-			for (const loop of loops.values()) loop.redial();
-		},
-		async drain(reason, graceMs) {
-			draining = true;
-			onEvent({ event: "draining", reason });
-			await Promise.all([...loops.values()].map((loop) => loop.drain(reason, graceMs)));
-		},
-		closed: main.ended,
-		snapshot: () => ({
-			...tally.snapshot(),
-			gateway: parts.gateway,
-			worker: addressOf(identity.publicKey),
-			payout: addressOf(parts.payout),
-			engine: engine.engineClass,
-			holds: held.ranges(),
-			heldBytes: engine.bytesHeld,
-			upMs: clock.monotonic() - startedMs,
-			links: [...loops].map(([address, { link }]) => ({
-				backbone: link === null ? address : addressOf(link.peer),
-				state: link === null ? ("dialling" as const) : ("linked" as const),
-				roundTripMs: link?.roundTripMs ?? null,
-			})),
-			draining,
-		}),
-	};
+	#tell(event: WorkerEvent): void {
+		this.#parts.onEvent?.(event);
+	}
 }
 
 async function plan({ model, memoryBytes, random }: WorkerParts): Promise<ExpertRange[]> {

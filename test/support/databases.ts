@@ -2,13 +2,14 @@ import { execFileSync, spawn } from "node:child_process";
 import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
+import pg from "pg";
 
 /** A kind of database that a suite runs on. */
 export interface DatabaseUnderTest {
 	readonly name: string;
 	/** True where this machine has no such server; the suite's tests then show as skipped. */
 	readonly skip: boolean;
-	/** The location of a new, empty database. */
+	/** The location of a new, empty database (on PostgreSQL a schema of its own). */
 	location(): Promise<string>;
 	/** Ends the server and removes its files. */
 	clean(): Promise<void>;
@@ -44,10 +45,10 @@ function postgres(purpose: string): DatabaseUnderTest {
 		skip: binaries === null,
 		async location() {
 			server ??= startPostgres(binaries!, purpose);
-			const { folder, run } = await server;
-			const name = `store_${count++}`;
-			run("createdb", ["-h", folder, name]);
-			return `postgres:///${name}?host=${encodeURIComponent(folder)}&user=kvasir`;
+			const { url, query } = await server;
+			const schema = `store_${count++}`;
+			await query(`create schema ${schema}`);
+			return `${url}&options=${encodeURIComponent(`-c search_path=${schema}`)}`;
 		},
 		async clean() {
 			if (server !== null) await (await server).stop();
@@ -56,8 +57,8 @@ function postgres(purpose: string): DatabaseUnderTest {
 }
 
 interface PostgresServer {
-	readonly folder: string;
-	run(program: string, args: readonly string[]): void;
+	readonly url: string;
+	query(text: string): Promise<unknown>;
 	stop(): Promise<void>;
 }
 
@@ -84,10 +85,14 @@ async function startPostgres(binaries: string, purpose: string): Promise<Postgre
 			await new Promise((resolve) => setTimeout(resolve, 50));
 		}
 	}
+	const url = `postgres:///postgres?host=${encodeURIComponent(folder)}&user=kvasir`;
+	const client = new pg.Client({ connectionString: url });
+	await client.connect();
 	return {
-		folder,
-		run,
+		url,
+		query: (text) => client.query(text),
 		async stop() {
+			await client.end();
 			shell.stdin!.end();
 			await ended;
 			rmSync(folder, { recursive: true, force: true });

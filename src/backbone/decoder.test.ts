@@ -4,10 +4,16 @@ import { expect, onTestFinished, test } from "vitest";
 import { plainForward } from "../../test/support/plain-forward.ts";
 import { oddDims, type RandomDims, type RandomTypes, writeRandomModel } from "../../test/support/random-model.ts";
 import { temporaryHome } from "../../test/support/temporary-home.ts";
+import { openF32Engine } from "../experts/f32/f32-engine.ts";
+import { openF32Matrices } from "../experts/f32/f32-matrices.ts";
 import { packagePath } from "../io/built.ts";
+import { systemClock } from "../io/clock.ts";
+import type { WeightSource } from "../model/model.ts";
+import { openModel } from "../model/open-model.ts";
 import type { DecodeSettings } from "./decode-messages.ts";
 import { type DecodeRoom, openDecodeRoom } from "./decode-room.ts";
 import type { Decoder } from "./decoder.ts";
+import { openDecoder } from "./open-decoder.ts";
 
 const tiny = packagePath("fixtures/tiny/kvasir-tiny-35moe-Q4_K_M.gguf");
 const reference = (name: string) => packagePath(`fixtures/reference/${name}`);
@@ -142,4 +148,41 @@ test("refuses tokens that the model does not have and texts beyond its context",
 	for (const tokens of [[512], [-1], [1.5], [], new Array(2049).fill(1)]) {
 		await expect(forward(tokens)).rejects.toMatchObject({ code: "bounds" });
 	}
+});
+
+test("a value that is not finite ends the step, naming the place", async () => {
+	const model = await openModel(tiny);
+	const experts = await openF32Engine({ hidden: model.shape.hidden });
+	const spoiled = async (name: string): Promise<Decoder> => {
+		const weights: WeightSource = {
+			...model.weights,
+			floats: async (tensor) => {
+				const values = await model.weights.floats(tensor);
+				return tensor === name ? values.fill(Number.POSITIVE_INFINITY) : values;
+			},
+		};
+		const decoder = await openDecoder({
+			model: { ...model, weights },
+			experts,
+			matrices: await openF32Matrices(),
+			clock: systemClock,
+		});
+		onTestFinished(() => decoder.close());
+		return decoder;
+	};
+	for (const [tensor, place] of [
+		["blk.1.attn_norm.weight", "layer 1"],
+		["blk.2.post_attention_norm.weight", "the router of layer 2"],
+		["blk.3.attn_k_norm.weight", "the mixer of layer 3"],
+		["output_norm.weight", "the logits"],
+	] as const) {
+		const decoder = await spoiled(tensor);
+		const chunk = { sequence: decoder.newSequence(), tokens: [1, 2], wantLogits: "last", phase: "prefill" } as const;
+		await expect(decoder.forward([chunk])).rejects.toMatchObject({
+			code: "non_finite",
+			message: expect.stringContaining(place),
+		});
+	}
+	await experts.close();
+	await model.weights.close();
 });

@@ -15,7 +15,7 @@ export class LocalExperts {
 	readonly #engine: ExpertEngine;
 	readonly #memoryBytes: number;
 	/** Loaded experts, the longest unused first, with the bytes each takes. */
-	readonly #loaded = new Map<string, { layer: number; expert: number; bytes: number }>();
+	readonly #loaded = new Map<number, { layer: number; expert: number; bytes: number }>();
 	#bytes = 0;
 	#largestBytes = 0;
 	#previous: Promise<unknown> = Promise.resolve();
@@ -79,17 +79,16 @@ export class LocalExperts {
 	}
 
 	async #loadAll(layer: number, experts: readonly number[]): Promise<void> {
+		const missing: number[] = [];
 		for (const expert of experts) {
-			const key = `${layer}/${expert}`;
-			const loaded = this.#loaded.get(key);
-			if (loaded) {
-				this.#loaded.delete(key); // and back in, as the last used
-				this.#loaded.set(key, loaded);
+			const loaded = this.#loaded.get(keyOf(layer, expert));
+			if (loaded === undefined) missing.push(expert);
+			else if (this.#memoryBytes !== Number.POSITIVE_INFINITY) {
+				this.#loaded.delete(keyOf(layer, expert)); // and back in, as the last used
+				this.#loaded.set(keyOf(layer, expert), loaded);
 			}
 		}
-		for (const expert of experts) {
-			if (!this.#loaded.has(`${layer}/${expert}`)) await this.#load(layer, expert, new Set(experts));
-		}
+		for (const expert of missing) await this.#load(layer, expert, new Set(experts));
 	}
 
 	async #load(layer: number, expert: number, needed: ReadonlySet<number>): Promise<void> {
@@ -97,7 +96,7 @@ export class LocalExperts {
 		const matrices = await (expert === shape.experts ? weights.sharedExpert(layer) : weights.expert(layer, expert));
 		while (this.#bytes + this.#largestBytes > this.#memoryBytes && (await this.#unloadOldest(layer, needed)));
 		const bytes = await this.#loadInto(layer, expert, matrices, needed);
-		this.#loaded.set(`${layer}/${expert}`, { layer, expert, bytes });
+		this.#loaded.set(keyOf(layer, expert), { layer, expert, bytes });
 		this.#bytes += bytes;
 		this.#largestBytes = Math.max(this.#largestBytes, bytes);
 	}
@@ -126,4 +125,9 @@ export class LocalExperts {
 		}
 		return false;
 	}
+}
+
+/** Expert ids are 16 bits wide. */
+function keyOf(layer: number, expert: number): number {
+	return layer * 2 ** 16 + expert;
 }

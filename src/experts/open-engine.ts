@@ -29,7 +29,10 @@ export async function openEngine(options: EngineOptions): Promise<ExpertEngine> 
 			const { openF32Engine } = await import("./f32/f32-engine.ts");
 			return openF32Engine(options);
 		}
-		case "canonical":
+		case "canonical": {
+			const { openCanonicalEngine } = await import("./canonical/canonical-engine.ts");
+			return openCanonicalEngine(options);
+		}
 		case "onnx":
 			throw new KvasirError("usage", `Cannot use the engine "${options.engine}": not built yet`);
 	}

@@ -26,7 +26,7 @@ class F32Engine implements ExpertEngine {
 	readonly #Tensor: MakeTensor;
 	readonly #hidden: number;
 	readonly #memoryBytes: number;
-	readonly #held = new Map<string, HeldExpert>();
+	readonly #held = new Map<number, HeldExpert>();
 	#bytesHeld = 0;
 
 	constructor(Tensor: MakeTensor, hidden: number, memoryBytes: number) {
@@ -124,8 +124,9 @@ class F32Engine implements ExpertEngine {
 	}
 }
 
-function keyOf(layer: number, expert: number): string {
-	return `${layer}/${expert}`;
+/** Expert ids are 16 bits wide. */
+function keyOf(layer: number, expert: number): number {
+	return layer * 2 ** 16 + expert;
 }
 
 /** The pairs of each expert, experts in the order they first appear. */

@@ -16,18 +16,22 @@ export interface Chunk {
 	free: { word: number; words: number }[];
 }
 
+/** Experts of one layer should share a buffer: each buffer costs a dispatch of its own. */
+const chunkBytesMost = 2 ** 30;
+
 /** Device memory for weights: a few large buffers, first fit, within a budget. An expert never straddles two. */
 export class DeviceArena {
 	readonly #device: GPUDevice;
 	readonly #budgetBytes: number;
+	readonly #largestBytes: number;
 	readonly #chunkBytes: number;
 	readonly #chunks: Chunk[] = [];
 
 	constructor(device: GPUDevice, budgetBytes: number) {
 		this.#device = device;
 		this.#budgetBytes = budgetBytes;
-		const largest = Math.min(device.limits.maxBufferSize, device.limits.maxStorageBufferBindingSize);
-		this.#chunkBytes = Math.min(largest, 256 * 2 ** 20);
+		this.#largestBytes = Math.min(device.limits.maxBufferSize, device.limits.maxStorageBufferBindingSize);
+		this.#chunkBytes = Math.min(this.#largestBytes, chunkBytesMost);
 	}
 
 	/** Throws `out_of_memory` when the budget, or the device, has no room. */
@@ -50,20 +54,29 @@ export class DeviceArena {
 		}, []);
 	}
 
+	/** A new buffer for at least so many bytes; smaller ones are tried where the device has no room for a large one. */
 	async #grow(neededBytes: number): Promise<Chunk> {
 		const usedBytes = this.#chunks.reduce((sum, chunk) => sum + chunk.words * 4, 0);
 		const room = this.#budgetBytes - usedBytes;
-		const bytes = Math.min(Math.max(neededBytes, this.#chunkBytes), room - (room % 4));
-		if (bytes < neededBytes) throw this.#full(neededBytes, usedBytes);
+		if (room >= neededBytes && this.#largestBytes >= neededBytes) {
+			for (let bytes = Math.min(this.#chunkBytes, room); ; bytes /= 2) {
+				const size = Math.floor(Math.max(bytes, neededBytes) / 4) * 4;
+				const buffer = await this.#create(size);
+				if (buffer) {
+					const chunk = { buffer, words: size / 4, free: [{ word: 0, words: size / 4 }] };
+					this.#chunks.push(chunk);
+					return chunk;
+				}
+				if (size === neededBytes) break;
+			}
+		}
+		throw this.#full(neededBytes, usedBytes);
+	}
+
+	async #create(size: number): Promise<GPUBuffer | null> {
 		this.#device.pushErrorScope("out-of-memory");
-		const buffer = this.#device.createBuffer({
-			size: bytes,
-			usage: GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_DST,
-		});
-		if (await this.#device.popErrorScope()) throw this.#full(neededBytes, usedBytes);
-		const chunk = { buffer, words: bytes / 4, free: [{ word: 0, words: bytes / 4 }] };
-		this.#chunks.push(chunk);
-		return chunk;
+		const buffer = this.#device.createBuffer({ size, usage: GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_DST });
+		return (await this.#device.popErrorScope()) ? null : buffer;
 	}
 
 	#full(neededBytes: number, usedBytes: number): KvasirError {

@@ -1,16 +1,17 @@
-/// <reference types="@webgpu/types" />
 import { KvasirError } from "../../errors.ts";
 import type { ExpertWeights, WeightMatrix } from "../../model/weight-matrix.ts";
 import type { ExpertBatch, ExpertEngine } from "../engine.ts";
+import type { MatrixEngine, MatrixGroup } from "../matrices.ts";
 import type { OpenDevice } from "./adapters.ts";
-import { DeviceArena } from "./arena.ts";
-import { deviceWords, packWeights } from "./device-weights.ts";
+import { DeviceStore, type Held } from "./device-store.ts";
 import { Pipelines } from "./pipelines.ts";
 import type { DeviceMatrix } from "./plan.ts";
 import { Scratch } from "./scratch.ts";
 import { Submission } from "./submission.ts";
+import { isBlockType } from "./wgsl-dot.ts";
 
 interface DeviceExpert {
+	readonly held: Held;
 	readonly gate: DeviceMatrix;
 	readonly up: DeviceMatrix;
 	readonly down: DeviceMatrix;
@@ -19,104 +20,115 @@ interface DeviceExpert {
 /** Pairs of one submission at most, so that no submission holds the device (or a watchdog's patience) for long. */
 const pairsPerSubmission = 1024;
 
+/** Words of the plan that a product takes at most: a slot, and a job of its own. */
+const planWordsPerProduct = 5;
+
 /**
  * canonical-1 on a graphics device: the same bits as the WASM kernels, since every step runs on integers.
  * Gate, up, silu, quantisation, down and the whole-row sum of all pairs are one submission; only rows and results cross.
+ * One call at a time: the caller waits for an answer before it asks again.
  */
-export class GpuEngine implements ExpertEngine {
+export class GpuEngine implements ExpertEngine, MatrixEngine {
 	readonly engineClass = "canonical-1";
 	readonly #open: OpenDevice;
-	readonly #arena: DeviceArena;
+	readonly #store: DeviceStore;
 	readonly #pipelines: Pipelines;
 	readonly #scratch: Scratch;
 	readonly #experts = new Map<string, DeviceExpert>();
-	#words = 0;
-	#hidden = 0;
 
-	/** @param memoryBytes of the device, for experts */
-	constructor(open: OpenDevice, memoryBytes: number) {
+	/**
+	 * @param memoryBytes of the device, for weights
+	 * @param packedDot packed dot products in the shaders, where the language has them
+	 */
+	constructor(open: OpenDevice, memoryBytes: number, packedDot = hasPackedDot(open)) {
 		this.#open = open;
-		this.#arena = new DeviceArena(open.device, memoryBytes);
-		const packedDot = open.gpu.wgslLanguageFeatures?.has("packed_4x8_integer_dot_product") ?? false;
+		this.#store = new DeviceStore(open.device, memoryBytes);
 		this.#pipelines = new Pipelines(open.device, packedDot);
 		this.#scratch = new Scratch(open.device);
 	}
 
 	get bytesHeld(): number {
-		return this.#words * 4;
+		return this.#store.bytesHeld;
 	}
 
 	has(layer: number, expert: number): boolean {
 		return this.#experts.has(`${layer}/${expert}`);
 	}
 
-	async load(layer: number, expert: number, weights: ExpertWeights): Promise<void> {
+	async load(layer: number, expert: number, { gate, up, down }: ExpertWeights): Promise<void> {
+		const name = `expert ${expert} of layer ${layer}`;
+		const fits = up.inputs === gate.inputs && up.outputs === gate.outputs && down.inputs === gate.outputs;
+		if (!fits || down.outputs !== gate.inputs) {
+			throw new KvasirError("unsupported_shape", `Cannot load ${name}: its matrices do not fit each other`);
+		}
+		const held = await this.#store.hold(name, [gate, up, down]);
 		await this.unload(layer, expert);
-		const { gate, up, down } = weights;
-		const words = [gate, up, down].map(deviceWords);
-		const total = words.reduce((sum, each) => sum + each, 0);
-		const slice = await this.#arena.allocate(total);
-		const packed = new Uint8Array(total * 4);
-		let word = 0;
-		const place = (matrix: WeightMatrix, size: number): DeviceMatrix => {
-			packWeights(matrix, packed.subarray(word * 4, (word + size) * 4));
-			const placed = { chunk: slice.chunk, word: slice.word + word, words: size };
-			word += size;
-			return { type: matrix.type, outputs: matrix.outputs, inputs: matrix.inputs, slice: placed };
-		};
-		const held = { gate: place(gate, words[0]!), up: place(up, words[1]!), down: place(down, words[2]!) };
-		this.#open.device.queue.writeBuffer(slice.chunk.buffer, slice.word * 4, packed);
-		this.#experts.set(`${layer}/${expert}`, held);
-		this.#hidden = down.outputs;
-		this.#words += total;
+		const [g, u, d] = held.matrices as [DeviceMatrix, DeviceMatrix, DeviceMatrix];
+		this.#experts.set(`${layer}/${expert}`, { held, gate: g, up: u, down: d });
 	}
 
 	async unload(layer: number, expert: number): Promise<void> {
-		const held = this.#experts.get(`${layer}/${expert}`);
-		if (!held) return;
-		const words = [held.gate, held.up, held.down].reduce((sum, { slice }) => sum + slice.words, 0);
-		this.#arena.release({ ...held.gate.slice, words });
+		const expertHeld = this.#experts.get(`${layer}/${expert}`);
+		if (!expertHeld) return;
 		this.#experts.delete(`${layer}/${expert}`);
-		this.#words -= words;
+		this.#store.release(expertHeld.held);
 	}
 
-	/** One at a time: the caller waits for one before it asks for the next. */
 	async compute(batch: ExpertBatch): Promise<Float32Array> {
+		const experts = Array.from(batch.expert, (id) => this.#expert(batch, id));
+		if (experts.length === 0) return new Float32Array(0);
 		const { rowIndex, rowCount, weight } = batch;
-		const pairs = rowIndex.length;
+		const hidden = experts[0]!.down.outputs;
 		const parts: { at: number; vectors: Float32Array }[] = [];
-		for (let from = 0; from < pairs; ) {
-			let to = Math.min(pairs, from + pairsPerSubmission);
+		for (let from = 0; from < experts.length; ) {
+			let to = Math.min(experts.length, from + pairsPerSubmission);
 			// A row whose pairs are to be summed is never cut in two.
-			while (weight && to < pairs && rowIndex[to] === rowIndex[to - 1]) to++;
-			parts.push({ at: weight ? rowIndex[from]! : from, vectors: await this.#submit(batch, from, to) });
+			while (weight && to < experts.length && rowIndex[to] === rowIndex[to - 1]) to++;
+			const vectors = await this.#submit(batch, experts.slice(from, to), from);
+			parts.push({ at: weight ? rowIndex[from]! : from, vectors });
 			from = to;
 		}
-		return assembled(parts, this.#hidden, weight ? rowCount : pairs);
+		return assembled(parts, hidden, weight ? rowCount : experts.length);
+	}
+
+	async group(name: string, matrices: readonly WeightMatrix[]): Promise<MatrixGroup> {
+		const held = await this.#store.hold(name, matrices);
+		return {
+			multiply: async (values, rowCount) => {
+				const outs: Float32Array[] = [];
+				for (const matrix of held.matrices) outs.push(await this.#multiply(matrix, values, rowCount));
+				return outs;
+			},
+			close: async () => this.#store.release(held),
+		};
 	}
 
 	async close(): Promise<void> {
 		this.#open.device.destroy();
 	}
 
-	async #submit(batch: ExpertBatch, from: number, to: number): Promise<Float32Array> {
-		const experts = Array.from(batch.expert.subarray(from, to), (id) => this.#expert(batch.layer, id));
-		const pairs = to - from;
+	async #multiply(matrix: DeviceMatrix, values: Float32Array, rowCount: number): Promise<Float32Array> {
+		const submission = this.#submission(rowCount * planWordsPerProduct);
+		const x = submission.enter("x", { dtype: "f32", values }, matrix.inputs, 0, rowCount);
+		const outputs = this.#scratch.get("vectors", rowCount * matrix.outputs * 4);
+		const products = Array.from({ length: rowCount }, (_, row) => ({ matrix, from: row, to: row }));
+		submission.multiply(products, x, outputs);
+		return checked(await submission.finish(outputs, rowCount * matrix.outputs));
+	}
+
+	/** The vectors of `experts`, the pairs of `batch` from number `firstPair` on; or the sums of their rows. */
+	async #submit(batch: ExpertBatch, experts: readonly DeviceExpert[], firstPair: number): Promise<Float32Array> {
+		const pairs = experts.length;
 		const { gate, down } = experts[0]!;
-		const firstRow = batch.rowIndex[from]!;
-		const rowCount = batch.rowIndex[to - 1]! - firstRow + 1;
-		// A slot of 2 words and at most a job of 3 for each product; starts and weights of the sum.
-		const planWords = pairs * 3 * 5 + pairs + rowCount + 1;
-		const submission = new Submission(this.#open.device, this.#pipelines, this.#scratch, planWords);
+		const rowIndex = batch.rowIndex.subarray(firstPair, firstPair + pairs);
+		const firstRow = rowIndex[0]!;
+		const rowCount = rowIndex[pairs - 1]! - firstRow + 1;
+		const submission = this.#submission(pairs * 3 * planWordsPerProduct + pairs + rowCount + 1);
 
 		const x = submission.enter("x", batch.rows, gate.inputs, firstRow, rowCount);
 		const gated = this.#scratch.get("gated", pairs * gate.outputs * 8);
 		const products = (name: "gate" | "up", firstTo: number) =>
-			experts.map((expert, pair) => ({
-				matrix: expert[name],
-				from: batch.rowIndex[from + pair]! - firstRow,
-				to: firstTo + pair,
-			}));
+			experts.map((expert, pair) => ({ matrix: expert[name], from: rowIndex[pair]! - firstRow, to: firstTo + pair }));
 		submission.multiply([...products("gate", 0), ...products("up", pairs)], x, gated);
 
 		const h = submission.rows("h", down.inputs, pairs);
@@ -126,17 +138,33 @@ export class GpuEngine implements ExpertEngine {
 		submission.multiply(downs, h, vectors);
 
 		if (!batch.weight) return checked(await submission.finish(vectors, pairs * down.outputs));
-		const first = rowStarts(batch.rowIndex.subarray(from, to), firstRow, rowCount);
-		const summed = submission.sumRows(vectors, down.outputs, first, batch.weight.subarray(from, to));
+		const starts = rowStarts(rowIndex, firstRow, rowCount);
+		const weight = batch.weight.subarray(firstPair, firstPair + pairs);
+		const summed = submission.sumRows(vectors, down.outputs, starts, weight);
 		return checked(await submission.finish(summed, rowCount * down.outputs));
 	}
 
-	#expert(layer: number, id: number): DeviceExpert {
-		const held = this.#experts.get(`${layer}/${id}`);
-		if (!held)
-			throw new KvasirError("engine_failed", `Cannot compute expert ${id} of layer ${layer}: not on the device`);
-		return held;
+	#submission(planWords: number): Submission {
+		return new Submission(this.#open.device, this.#pipelines, this.#scratch, planWords);
 	}
+
+	#expert({ layer, rows }: ExpertBatch, id: number): DeviceExpert {
+		const expert = this.#experts.get(`${layer}/${id}`);
+		if (!expert) {
+			throw new KvasirError("engine_failed", `Cannot compute: expert ${id} of layer ${layer} is not on the device`);
+		}
+		if (rows.dtype === "q14" && !(isBlockType(expert.gate.type) && isBlockType(expert.up.type))) {
+			throw new KvasirError(
+				"unsupported_type",
+				`Cannot compute: quantised rows for the float weights of layer ${layer}`,
+			);
+		}
+		return expert;
+	}
+}
+
+function hasPackedDot({ gpu }: OpenDevice): boolean {
+	return gpu.wgslLanguageFeatures?.has("packed_4x8_integer_dot_product") ?? false;
 }
 
 function checked({ values, flags }: { values: Float32Array; flags: Uint32Array }): Float32Array {
@@ -156,13 +184,9 @@ function rowStarts(rowIndex: Uint16Array, firstRow: number, rowCount: number): U
 }
 
 /** Puts the parts of a result in their places; a row without pairs stays zero. */
-function assembled(
-	parts: readonly { at: number; vectors: Float32Array }[],
-	hidden: number,
-	vectors: number,
-): Float32Array {
-	if (parts.length === 1 && parts[0]!.vectors.length === hidden * vectors) return parts[0]!.vectors;
-	const all = new Float32Array(hidden * vectors);
+function assembled(parts: readonly { at: number; vectors: Float32Array }[], hidden: number, count: number) {
+	if (parts.length === 1 && parts[0]!.vectors.length === hidden * count) return parts[0]!.vectors;
+	const all = new Float32Array(hidden * count);
 	for (const { at, vectors } of parts) all.set(vectors, at * hidden);
 	return all;
 }

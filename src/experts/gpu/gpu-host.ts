@@ -1,13 +1,10 @@
-import { fork } from "node:child_process";
-import { fileURLToPath } from "node:url";
 import { KvasirError } from "../../errors.ts";
-import { builtUrl } from "../../io/built.ts";
 import type { Clock } from "../../io/clock.ts";
 import type { Logger } from "../../io/log.ts";
 import type { ExpertWeights } from "../../model/weight-matrix.ts";
 import type { ExpertBatch, ExpertEngine } from "../engine.ts";
-import type { EnginePort, EngineReply } from "../engine-port.ts";
 import { openPortedEngine, type PortedEngine } from "../ported-engine.ts";
+import { forkDevice } from "./fork-device.ts";
 
 export interface GpuHostOptions {
 	/** An id of listAdapters(). */
@@ -20,7 +17,7 @@ export interface GpuHostOptions {
 	readonly log: Logger;
 }
 
-/** Waits before the process is started again, by how many times in a row it has ended. */
+/** Waits before the process is started again, by how many times in a row it ended before it computed anything. */
 const restartDelaysMs = [0, 1_000, 5_000, 30_000, 60_000];
 
 /** Opens canonical-1 on a graphics device, in a process of its own. Throws `gpu_unavailable`. */
@@ -36,15 +33,16 @@ class GpuHost implements ExpertEngine {
 	readonly engineClass = "canonical-1";
 	readonly #options: GpuHostOptions;
 	readonly #held = new Map<string, readonly [layer: number, expert: number]>();
+	readonly #closing = new AbortController();
 	#engine: PortedEngine;
 	#ready = true;
-	#closed = false;
+	/** Times in a row that the process ended without having computed. */
 	#ends = 0;
 
 	constructor(options: GpuHostOptions, engine: PortedEngine) {
 		this.#options = options;
 		this.#engine = engine;
-		this.#watch(engine);
+		this.#supervise().catch(() => {}); // rejects only once closed
 	}
 
 	get bytesHeld(): number {
@@ -56,81 +54,77 @@ class GpuHost implements ExpertEngine {
 	}
 
 	async load(layer: number, expert: number, weights: ExpertWeights): Promise<void> {
+		this.#mustBeReady();
 		await this.#engine.load(layer, expert, weights);
 		this.#held.set(`${layer}/${expert}`, [layer, expert]);
 	}
 
 	async unload(layer: number, expert: number): Promise<void> {
 		this.#held.delete(`${layer}/${expert}`);
-		await this.#engine.unload(layer, expert);
+		if (this.#ready) await this.#engine.unload(layer, expert);
 	}
 
 	async compute(batch: ExpertBatch): Promise<Float32Array> {
-		if (!this.#ready) throw new KvasirError("engine_failed", "Cannot compute: the device is being opened again");
+		this.#mustBeReady();
 		const vectors = await this.#engine.compute(batch);
 		this.#ends = 0;
 		return vectors;
 	}
 
 	async close(): Promise<void> {
-		this.#closed = true;
+		this.#closing.abort();
 		await this.#engine.close();
 	}
 
-	#watch(engine: PortedEngine): void {
-		engine.ended.then(() => {
-			if (this.#closed) return;
+	#mustBeReady(): void {
+		if (!this.#ready) throw new KvasirError("engine_failed", "Cannot compute: the device is being opened again");
+	}
+
+	async #supervise(): Promise<void> {
+		const { signal } = this.#closing;
+		const { adapter, clock, log } = this.#options;
+		for (;;) {
+			await this.#engine.ended;
+			signal.throwIfAborted();
 			this.#ready = false;
 			const delayMs = restartDelaysMs[Math.min(this.#ends++, restartDelaysMs.length - 1)]!;
-			this.#options.log.warn(
-				{ adapter: this.#options.adapter, delayMs },
-				"the device's process ended, it is started again",
-			);
-			this.#options.clock.after(delayMs, () => this.#restart());
-		});
-	}
-
-	async #restart(): Promise<void> {
-		try {
-			const engine = await openPortedEngine(forkDevice(this.#options));
-			if (this.#closed) return await engine.close();
-			this.#engine = engine;
-			this.#watch(engine);
-			for (const [layer, expert] of this.#held.values()) {
-				await engine.load(layer, expert, await this.#options.source(layer, expert));
-			}
-			this.#ready = true;
-			this.#options.log.info({ adapter: this.#options.adapter, experts: this.#held.size }, "the device computes again");
-		} catch (error) {
-			this.#options.log.warn(
-				{ adapter: this.#options.adapter, error: String(error) },
-				"the device could not be opened",
-			);
-			const delayMs = restartDelaysMs[Math.min(this.#ends++, restartDelaysMs.length - 1)]!;
-			if (!this.#closed) this.#options.clock.after(delayMs, () => this.#restart());
+			log.warn({ adapter, delayMs }, "the device's process ended, it is started again");
+			await clock.sleep(delayMs, signal);
+			await this.#restart(signal).catch((error: unknown) => {
+				log.warn({ adapter, error: String(error) }, "the device could not be opened again");
+			});
 		}
 	}
-}
 
-function forkDevice({ adapter, memoryBytes }: GpuHostOptions): EnginePort {
-	const child = fork(fileURLToPath(builtUrl(import.meta.url, "./gpu-process.js")), [adapter, String(memoryBytes)], {
-		serialization: "advanced",
-		stdio: ["ignore", "ignore", "inherit", "ipc"],
-	});
-	const exited = new Promise<unknown>((resolve) => {
-		child.once("exit", (code, signal) => resolve(new Error(`exit ${signal ?? code}`)));
-		child.once("error", resolve);
-	});
-	const port: EnginePort = {
-		post: (call) => void child.send(call, () => {}),
-		onReply: () => {},
-		onEnd: () => {},
-		stop: async () => {
-			child.kill("SIGKILL");
-			await exited;
-		},
-	};
-	child.on("message", (reply) => port.onReply(reply as EngineReply));
-	exited.then((cause) => port.onEnd(cause));
-	return port;
+	/** A new process with everything the last one held. Where that fails, it has ended. */
+	async #restart(signal: AbortSignal): Promise<void> {
+		const { adapter, log } = this.#options;
+		const engine = await openPortedEngine(forkDevice(this.#options));
+		this.#engine = engine;
+		try {
+			signal.throwIfAborted();
+			for (const [key, [layer, expert]] of this.#held) {
+				// One that was given up meanwhile, or no longer fits, is not held.
+				const held = await this.#refill(engine, layer, expert);
+				if (!held) this.#held.delete(key);
+			}
+		} catch (error) {
+			await engine.close();
+			throw error;
+		}
+		this.#ready = true;
+		log.info({ adapter, experts: this.#held.size }, "the device computes again");
+	}
+
+	/** False where the device has less room than before. */
+	async #refill(engine: PortedEngine, layer: number, expert: number): Promise<boolean> {
+		try {
+			await engine.load(layer, expert, await this.#options.source(layer, expert));
+			return true;
+		} catch (error) {
+			if (!(error instanceof KvasirError && error.code === "out_of_memory")) throw error;
+			this.#options.log.warn({ layer, expert, error: error.message }, "an expert no longer fits on the device");
+			return false;
+		}
+	}
 }

@@ -14,7 +14,7 @@ export { addWeighted, exponentials, swiglu } from "./vectors";
 
 const F32 = 0, F16 = 1, Q8_0 = 8, Q4_K = 12, Q5_K = 13, Q6_K = 14;
 
-/** Bytes of one block of half a panel. */
+/** Bytes of one block of a panel. */
 function blockBytes(type: i32): usize {
   if (type == Q4_K) return Q4K_BLOCK;
   if (type == Q5_K) return Q5K_BLOCK;
@@ -23,28 +23,30 @@ function blockBytes(type: i32): usize {
 
 /** Bytes of a panel (eight rows) of `inputs` weights. */
 export function panelBytes(type: i32, inputs: i32): usize {
-  if (type == Q4_K || type == Q5_K || type == Q6_K) return (<usize>inputs >> 8) * 2 * blockBytes(type);
-  if (type == Q8_0) return (<usize>inputs >> 5) * 2 * Q80_BLOCK;
+  if (type == Q4_K || type == Q5_K || type == Q6_K) return (<usize>inputs >> 8) * blockBytes(type);
+  if (type == Q8_0) return (<usize>inputs >> 5) * Q80_BLOCK;
   return ((<usize>inputs + 3) >> 2) * (type == F32 ? 128 : 64);
 }
 
-/** Half a panel from `rows` rows of a file. */
-function packHalf(type: i32, source: usize, rowBytes: usize, inputs: usize, rows: usize, w: usize, work: usize): i32 {
-  if (type == F32) return packFloats<f32>(source, inputs, rows, w);
-  if (type == F16) return packFloats<i16>(source, inputs, rows, w);
-  if (type > Q6_K) return packFloats<u16>(source, inputs, rows, w);
+/** Half (0 or 1) of a panel from up to four rows of a file. */
+function packHalf(
+  type: i32, source: usize, rowBytes: usize, inputs: usize, rows: usize, w: usize, half: usize, work: usize): i32 {
+  const floats = w + half * (panelBytes(type, <i32>inputs) >> 1);
+  if (type == F32) return packFloats<f32>(source, inputs, rows, floats);
+  if (type == F16) return packFloats<i16>(source, inputs, rows, floats);
+  if (type > Q6_K) return packFloats<u16>(source, inputs, rows, floats);
   const blocks = inputs >> (type == Q8_0 ? 5 : 8);
-  return packBlocks(type, source, rowBytes, rows, rowBytes / blocks, <i32>blocks, w, blockBytes(type), work);
+  return packBlocks(type, source, rowBytes, rows, rowBytes / blocks, <i32>blocks, w, half, blockBytes(type), work);
 }
 
 /** Lays `outputs` rows of a file out in panels. Returns how many scales or weights are not finite. Work space: 4 KiB. */
 export function pack(type: i32, source: usize, rowBytes: usize, inputs: i32, outputs: i32, w: usize, work: usize): i32 {
   let bad = 0;
-  const panel = panelBytes(type, inputs);
-  const second = type == F32 || type == F16 || type > Q6_K ? panel >> 1 : blockBytes(type);
-  for (let o = 0; o < outputs; o += 8, source += 8 * rowBytes, w += panel) {
-    bad += packHalf(type, source, rowBytes, inputs, <usize>min(4, outputs - o), w, work);
-    bad += packHalf(type, source + 4 * rowBytes, rowBytes, inputs, <usize>max(0, min(4, outputs - o - 4)), w + second, work);
+  for (let o = 0; o < outputs; o += 8, w += panelBytes(type, inputs)) {
+    for (let half = 0; half < 2; half++, source += 4 * rowBytes) {
+      const rows = <usize>max(0, min(4, outputs - o - 4 * half));
+      bad += packHalf(type, source, rowBytes, <usize>inputs, rows, w, <usize>half, work);
+    }
   }
   return bad;
 }
@@ -61,40 +63,39 @@ function unpack(type: i32, w: usize, segments: i32, sheet: usize): void {
   if (type == Q4_K) q4kUnpack(w, sheet);
   else if (type == Q5_K) q5kUnpack(w, sheet);
   else if (type == Q6_K) q6kUnpack(w, sheet);
-  else for (let s: usize = 0; s < <usize>segments; s++) q80Unpack(w + 2 * s * Q80_BLOCK, sheet + (s << 9));
+  else for (let s: usize = 0; s < <usize>segments; s++) q80Unpack(w + s * Q80_BLOCK, sheet + (s << 9));
 }
 
-/** The float tail of one block: four outputs of one row. `dots` holds f(I) of the segments, `step` bytes apart. */
-@inline function tail(type: i32, w: usize, x: usize, dots: usize, step: usize, segments: i32, acc: v128): v128 {
+/** The float tail of one block for one row and half a panel. `dots` holds f(I) of the segments, `step` bytes apart. */
+@inline function tail(type: i32, w: usize, half: usize, x: usize, dots: usize, step: usize, segments: i32, acc: v128): v128 {
   const s = v128.load32_splat(x, SCALE);
+  const dAt = w + 16 * half;
   if (type == Q8_0) {
-    for (let i = 0; i < segments; i++, dots += step, w += 2 * Q80_BLOCK) {
-      acc = f32x4.add(acc, f32x4.mul(f32x4.mul(v128.load(w, Q80_D), s), v128.load(dots)));
+    for (let i = 0; i < segments; i++, dots += step) {
+      acc = f32x4.add(acc, f32x4.mul(f32x4.mul(v128.load(dAt + <usize>i * Q80_BLOCK, Q80_D), s), v128.load(dots)));
     }
     return acc;
   }
-  const d = v128.load(w + (type == Q4_K ? Q4K_D : type == Q5_K ? Q5K_D : Q6K_D));
+  const d = v128.load(dAt + (type == Q4_K ? Q4K_D : type == Q5_K ? Q5K_D : Q6K_D));
   let t = f32x4.mul(d, v128.load(dots));
   for (let i = 1; i < segments; i++) {
     dots += step;
     t = f32x4.add(t, f32x4.mul(d, v128.load(dots)));
   }
-  if (type == Q4_K) t = f32x4.sub(t, f32x4.mul(v128.load(w, Q4K_DMIN), minDot(w + Q4K_MINS, x)));
-  else if (type == Q5_K) t = f32x4.sub(t, f32x4.mul(v128.load(w, Q5K_DMIN), minDot(w + Q5K_MINS, x)));
+  if (type == Q4_K) t = f32x4.sub(t, f32x4.mul(v128.load(dAt, Q4K_DMIN), minDot(w + Q4K_MINS + 8 * half, x)));
+  else if (type == Q5_K) t = f32x4.sub(t, f32x4.mul(v128.load(dAt, Q5K_DMIN), minDot(w + Q5K_MINS + 8 * half, x)));
   return f32x4.add(acc, f32x4.mul(s, t));
 }
 
 /** One panel times many rows, block by block; sums of row r at acc + 32 r. */
-function rowDots(type: i32, a: usize, x: usize, rows: i32, inputs: i32, acc: usize, work: usize): void {
+function rowDots(type: i32, w: usize, x: usize, rows: i32, inputs: i32, acc: usize, work: usize): void {
   const dots = work + SHEET;
-  const block = blockBytes(type), next = block << (type == Q8_0 ? 4 : 1);
+  const next = blockBytes(type) << (type == Q8_0 ? 3 : 0);
   memory.fill(acc, 0, <usize>rows << 5);
-  for (; inputs > 0; inputs -= 256, a += next) {
-    const b = a + block;
+  for (; inputs > 0; inputs -= 256, w += next) {
     const segments = type == Q4_K ? 1 : type == Q5_K ? 2 : type == Q6_K ? 4 : min(8, inputs >> 5);
     const pairs = type == Q8_0 ? 16 : 128 / segments;
-    unpack(type, a, segments, work);
-    unpack(type, b, segments, work + 16);
+    unpack(type, w, segments, work);
     for (let r = 0; r < rows;) {
       const four = rows - r >= 4;
       const step: usize = four ? 128 : 32;
@@ -106,8 +107,8 @@ function rowDots(type: i32, a: usize, x: usize, rows: i32, inputs: i32, acc: usi
       const end = four ? r + 4 : r + 1;
       for (let from = dots; r < end; r++, x += RECORD, from += 32) {
         const sum = acc + (<usize>r << 5);
-        v128.store(sum, tail(type, a, x, from, step, segments, v128.load(sum)));
-        v128.store(sum, tail(type, b, x, from + 16, step, segments, v128.load(sum, 16)), 16);
+        v128.store(sum, tail(type, w, 0, x, from, step, segments, v128.load(sum)));
+        v128.store(sum, tail(type, w, 1, x, from + 16, step, segments, v128.load(sum, 16)), 16);
       }
     }
   }

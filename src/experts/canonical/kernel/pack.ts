@@ -28,29 +28,29 @@ function pairUp(bytes: usize, count: usize, to: usize): void {
 @inline function or4(a: v128, b: v128, c: v128, d: v128): v128 { return v128.or(v128.or(a, b), v128.or(c, d)); }
 
 function packNibbles(pairs: usize, w: usize): void {
-  for (let i = 0; i < 32; i++, pairs += 64, w += 16) {
+  for (let i = 0; i < 32; i++, pairs += 64, w += 32) {
     v128.store(w, or4(v128.load(pairs), left(pairs + 16, 4), left(pairs + 32, 8), left(pairs + 48, 12)));
   }
 }
 
 function packFives(pairs: usize, w: usize): void {
-  for (let j = 0; j < 8; j++, pairs += 256, w += 80) {
+  for (let j = 0; j < 8; j++, pairs += 256, w += 160) {
     const last = v128.load(pairs, 240);
     for (let i: usize = 0; i < 5; i++) {
       const bit = v128.and(i16x8.shr_u(last, 4 - <i32>i), i16x8.splat(1));
       const at = pairs + i * 48;
-      v128.store(w + (i << 4), or4(bit, left(at, 1), left(at + 16, 6), left(at + 32, 11)));
+      v128.store(w + (i << 5), or4(bit, left(at, 1), left(at + 16, 6), left(at + 32, 11)));
     }
   }
 }
 
 function packSixes(pairs: usize, w: usize): void {
-  for (let j = 0; j < 16; j++, pairs += 128, w += 48) {
+  for (let j = 0; j < 16; j++, pairs += 128, w += 96) {
     const seventh = v128.load(pairs, 96), eighth = v128.load(pairs, 112);
     v128.store(w, v128.or(v128.or(v128.load(pairs), left(pairs + 16, 6)), i16x8.shl(seventh, 12)));
-    v128.store(w, v128.or(v128.or(v128.load(pairs, 32), left(pairs + 48, 6)), i16x8.shl(eighth, 12)), 16);
+    v128.store(w, v128.or(v128.or(v128.load(pairs, 32), left(pairs + 48, 6)), i16x8.shl(eighth, 12)), 32);
     const top = v128.or(i16x8.shl(i16x8.shr_u(seventh, 4), 12), i16x8.shl(i16x8.shr_u(eighth, 4), 14));
-    v128.store(w, v128.or(v128.or(v128.load(pairs, 64), left(pairs + 80, 6)), top), 32);
+    v128.store(w, v128.or(v128.or(v128.load(pairs, 64), left(pairs + 80, 6)), top), 64);
   }
 }
 
@@ -65,65 +65,67 @@ function packHalves(at: usize, rowBytes: usize, rows: usize, to: usize): i32 {
   return bad;
 }
 
-function packQ4KBlock(at: usize, rowBytes: usize, rows: usize, w: usize, work: usize, fives: bool): i32 {
+/** Q4_K, or Q5_K with `fives`. */
+function packMinBlock(at: usize, rowBytes: usize, rows: usize, w: usize, half: usize, work: usize, fives: bool): i32 {
   for (let r: usize = 0; r < rows; r++) {
     const source = at + r * rowBytes, to = work + (r << 8), small = work + SMALL + (r << 4);
     if (fives) decodeQ5K(source, to, small);
     else decodeQ4K(source, to, small);
   }
   pairUp(work, 256, work + PAIRS);
-  if (fives) packFives(work + PAIRS, w);
-  else packNibbles(work + PAIRS, w);
-  const scales = w + (fives ? Q5K_SCALES : Q4K_SCALES), mins = w + (fives ? Q5K_MINS : Q4K_MINS);
+  if (fives) packFives(work + PAIRS, w + 16 * half);
+  else packNibbles(work + PAIRS, w + 16 * half);
+  const scales = w + (fives ? Q5K_SCALES : Q4K_SCALES) + 4 * half, mins = w + (fives ? Q5K_MINS : Q4K_MINS) + 8 * half;
   for (let r: usize = 0; r < 4; r++) {
     for (let j: usize = 0; j < 8; j++) {
       const small = work + SMALL + (r << 4) + j;
-      store<u8>(scales + (j << 2) + r, load<u8>(small));
-      store<u8>(mins + ((j >> 1) << 3) + (r << 1) + (j & 1), load<u8>(small, 8));
+      store<u8>(scales + (j << 3) + r, load<u8>(small));
+      store<u8>(mins + ((j >> 1) << 4) + (r << 1) + (j & 1), load<u8>(small, 8));
     }
   }
-  return packHalves(at, rowBytes, rows, w + (fives ? Q5K_D : Q4K_D)) +
-    packHalves(at + 2, rowBytes, rows, w + (fives ? Q5K_DMIN : Q4K_DMIN));
+  return packHalves(at, rowBytes, rows, w + (fives ? Q5K_D : Q4K_D) + 16 * half) +
+    packHalves(at + 2, rowBytes, rows, w + (fives ? Q5K_DMIN : Q4K_DMIN) + 16 * half);
 }
 
-function packQ6KBlock(at: usize, rowBytes: usize, rows: usize, w: usize, work: usize): i32 {
+function packQ6KBlock(at: usize, rowBytes: usize, rows: usize, w: usize, half: usize, work: usize): i32 {
   for (let r: usize = 0; r < rows; r++) decodeQ6K(at + r * rowBytes, work + (r << 8), work + SMALL + (r << 4));
   pairUp(work, 256, work + PAIRS);
-  packSixes(work + PAIRS, w);
+  packSixes(work + PAIRS, w + 16 * half);
   for (let r: usize = 0; r < 4; r++) {
     for (let j: usize = 0; j < 16; j++) {
-      store<u8>(w + Q6K_SCALES + (j << 2) + r, load<u8>(work + SMALL + (r << 4) + j));
+      store<u8>(w + Q6K_SCALES + (j << 3) + 4 * half + r, load<u8>(work + SMALL + (r << 4) + j));
     }
   }
-  return packHalves(at + 208, rowBytes, rows, w + Q6K_D);
+  return packHalves(at + 208, rowBytes, rows, w + Q6K_D + 16 * half);
 }
 
-function packQ80Block(at: usize, rowBytes: usize, rows: usize, w: usize, work: usize): i32 {
+function packQ80Block(at: usize, rowBytes: usize, rows: usize, w: usize, half: usize, work: usize): i32 {
   for (let r: usize = 0; r < rows; r++) memory.copy(work + (r << 8), at + r * rowBytes + 2, 32);
   pairUp(work, 32, work + PAIRS);
-  for (let i: usize = 0; i < 128; i += 16) {
-    const pairs = work + PAIRS + (i << 1);
-    v128.store(w + i, i8x16.narrow_i16x8_s(v128.load(pairs), v128.load(pairs, 16)));
+  for (let i: usize = 0; i < 8; i++) {
+    const pairs = work + PAIRS + (i << 5);
+    v128.store(w + (i << 5) + 16 * half, i8x16.narrow_i16x8_s(v128.load(pairs), v128.load(pairs, 16)));
   }
-  return packHalves(at, rowBytes, rows, w + Q80_D);
+  return packHalves(at, rowBytes, rows, w + Q80_D + 16 * half);
 }
 
-function packBlock(type: i32, at: usize, rowBytes: usize, rows: usize, w: usize, work: usize): i32 {
-  if (type == 12) return packQ4KBlock(at, rowBytes, rows, w, work, false);
-  if (type == 13) return packQ4KBlock(at, rowBytes, rows, w, work, true);
-  if (type == 14) return packQ6KBlock(at, rowBytes, rows, w, work);
-  return packQ80Block(at, rowBytes, rows, w, work);
+function packBlock(type: i32, at: usize, rowBytes: usize, rows: usize, w: usize, half: usize, work: usize): i32 {
+  if (type == 12) return packMinBlock(at, rowBytes, rows, w, half, work, false);
+  if (type == 13) return packMinBlock(at, rowBytes, rows, w, half, work, true);
+  if (type == 14) return packQ6KBlock(at, rowBytes, rows, w, half, work);
+  return packQ80Block(at, rowBytes, rows, w, half, work);
 }
 
 /**
- * Half a panel of a block-quantised matrix, from up to four rows of its file: blocks of `fileBlock` bytes become blocks of `block`
- * bytes, every second one of the panel. Returns how many scales are not finite.
+ * Half (0 or 1) of a panel of a block-quantised matrix, from up to four rows of its file, where a block has `fileBlock` bytes.
+ * Returns how many scales are not finite.
  */
 export function packBlocks(
-  type: i32, at: usize, rowBytes: usize, rows: usize, fileBlock: usize, blocks: i32, w: usize, block: usize, work: usize): i32 {
+  type: i32, at: usize, rowBytes: usize, rows: usize, fileBlock: usize, blocks: i32, w: usize, half: usize, block: usize,
+  work: usize): i32 {
   let bad = 0;
   memory.fill(work, 0, PAIRS);
-  for (let b = 0; b < blocks; b++, at += fileBlock, w += 2 * block) bad += packBlock(type, at, rowBytes, rows, w, work);
+  for (let b = 0; b < blocks; b++, at += fileBlock, w += block) bad += packBlock(type, at, rowBytes, rows, w, half, work);
   return bad;
 }
 

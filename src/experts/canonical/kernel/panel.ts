@@ -1,8 +1,8 @@
-// Weights are held in panels of eight rows, block by block: a block of four rows side by side, the same block of the other four,
-// the next block; so a panel is read as one stream. One vector holds two neighbouring weights of each of four rows
-// (lane 2r + p is weight k + p of row r); an activation pair is broadcast to all of them, and nothing is summed across lanes.
-// With one or few activation rows each type's own kernel multiplies straight from the panel. With many, a block is unpacked to
-// 16 bits, scales multiplied in ("sheet"), and reused for all rows by the tiles below.
+// Weights are held in panels of eight rows: two halves of four, whose vectors alternate, so that a panel is read as one stream.
+// A vector holds two neighbouring weights of each row of its half (lane 2r + p is weight k + p of row r); an activation pair is
+// broadcast to all of them, and nothing is summed across lanes. With one or few activation rows each type's own kernel multiplies
+// straight from the panel. With many, a block is unpacked to 16 bits, scales multiplied in ("sheet"), and reused for all rows by
+// the tiles below.
 import { RECORD, SUM_HIGH, SUM_LOW } from "./activation";
 
 /** Bytes of an unpacked block: 128 pairs of weights x 8 rows x 2. */
@@ -11,23 +11,16 @@ export const SHEET: usize = 4096;
 @inline export function dot(w: v128, x: v128): v128 { return i32x4.dot_i16x8_s(w, x); }
 @inline export function plus(a: v128, b: v128): v128 { return i32x4.add(a, b); }
 
-/** Four unsigned bytes as i32. */
-@inline export function bytes4(at: usize): v128 {
-  return i32x4.extend_low_i16x8_u(i16x8.extend_low_i8x16_u(v128.load32_zero(at)));
-}
-
-/** Four signed bytes as i32. */
-@inline export function signed4(at: usize): v128 {
-  return i32x4.extend_low_i16x8_s(i16x8.extend_low_i8x16_s(v128.load32_zero(at)));
-}
-
-/** Of eight 16-bit scales (two sub-blocks of four rows), the first four doubled: one for each lane of a weight vector. */
+/** Of eight 16-bit scales (of one sub-block), those of the first half doubled: one for each lane of a weight vector. */
 @inline export function firstScales(s: v128): v128 { return v128.shuffle<i16>(s, s, 0, 0, 1, 1, 2, 2, 3, 3); }
 @inline export function secondScales(s: v128): v128 { return v128.shuffle<i16>(s, s, 4, 4, 5, 5, 6, 6, 7, 7); }
 
-/** M of four rows: the mins (8 sub-blocks, two by two, row after row) times the sums of 32 activations of a record. */
+/**
+ * f(M) of half a panel: mins times the sums of 32 activations of a record. `mins` are those of the half: eight bytes are two
+ * sub-blocks side by side, row after row; the other half's follow.
+ */
 @inline export function minDot(mins: usize, x: usize): v128 {
-  const m0 = v128.load8x8_u(mins), m1 = v128.load8x8_u(mins, 8), m2 = v128.load8x8_u(mins, 16), m3 = v128.load8x8_u(mins, 24);
+  const m0 = v128.load8x8_u(mins), m1 = v128.load8x8_u(mins, 16), m2 = v128.load8x8_u(mins, 32), m3 = v128.load8x8_u(mins, 48);
   const low = plus(
     plus(dot(m0, v128.load32_splat(x, SUM_LOW)), dot(m1, v128.load32_splat(x, SUM_LOW + 4))),
     plus(dot(m2, v128.load32_splat(x, SUM_LOW + 8)), dot(m3, v128.load32_splat(x, SUM_LOW + 12))));
@@ -39,7 +32,7 @@ export const SHEET: usize = 4096;
 
 // V8 moves all loads of a loop's body to its start: the tile's body holds as many as there are registers for, and is not unrolled.
 
-/** Dot products of `pairs` pairs of a sheet with four records: 8 vectors of f32(I), row by row, four outputs and the other four. */
+/** Dot products of `pairs` pairs of a sheet with four records: 8 vectors of f32(I), row by row, one half and the other. */
 export function tile4(sheet: usize, x: usize, pairs: i32, out: usize): void {
   let a0 = i32x4.splat(0), a1 = a0, a2 = a0, a3 = a0, b0 = a0, b1 = a0, b2 = a0, b3 = a0;
   const end = sheet + (<usize>pairs << 5);

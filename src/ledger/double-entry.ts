@@ -1,4 +1,4 @@
-import { type Transaction as KyselyTransaction, sql } from "kysely";
+import { type Kysely, type Transaction as KyselyTransaction, sql } from "kysely";
 import type { GatewayTables } from "./gateway-schema.ts";
 
 export type GatewayTrx = KyselyTransaction<GatewayTables>;
@@ -69,7 +69,7 @@ export interface Balances {
 	readonly paid: bigint;
 }
 
-export async function balancesOf(db: Pick<GatewayTrx, "selectFrom">, wallet: string): Promise<Balances> {
+export async function balancesOf(db: Kysely<GatewayTables>, wallet: string): Promise<Balances> {
 	const ids = [accountOf(wallet, "pending"), accountOf(wallet, "claimed"), accountOf(wallet, "paid")] as const;
 	const rows = await db.selectFrom("gateway_accounts").selectAll().where("id", "in", ids).execute();
 	const nano = (id: string) => rows.find((row) => row.id === id)?.nano ?? 0n;

@@ -85,7 +85,7 @@ export interface GatewayStoreOptions {
 export async function openGatewayStore(location: Location, options: GatewayStoreOptions): Promise<GatewayStore> {
 	const db = await openDatabase<GatewayTables>(location);
 	const { kysely } = db;
-	await migrate(db as never, "gateway", gatewayMigrations);
+	await migrate(db, "gateway", gatewayMigrations);
 	const empty = { ledger_id: null, cursor: 0n, cursor_hash: genesisHash, head: 0n, polled_at_ms: 0n, transactions: 0n };
 	await kysely
 		.insertInto("gateway_ledger")
@@ -133,7 +133,7 @@ export async function openGatewayStore(location: Location, options: GatewayStore
 }
 
 async function readBalance(kysely: Kysely<GatewayTables>, address: string): Promise<WalletBalance> {
-	const balances = await balancesOf(kysely as never, address);
+	const balances = await balancesOf(kysely, address);
 	const wallet = await kysely
 		.selectFrom("gateway_wallets")
 		.selectAll()

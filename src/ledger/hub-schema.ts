@@ -1,4 +1,4 @@
-import { type Kysely, sql } from "kysely";
+import { sql } from "kysely";
 import type { Migration } from "./migrate.ts";
 
 /** The hub's tables. Keys are base58 text, hashes and sessions hex text, every integer a bigint. */
@@ -89,5 +89,3 @@ const first: Migration = async (db, bytes) => {
 
 /** Numbered from 1; append only. */
 export const hubMigrations: readonly Migration[] = [first];
-
-export type HubDb = Kysely<HubTables>;

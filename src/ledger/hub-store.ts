@@ -2,11 +2,12 @@ import { sql } from "kysely";
 import type { Clock } from "../io/clock.ts";
 import type { Random } from "../io/random.ts";
 import { bytesOf, type Location, openDatabase } from "./database.ts";
-import { type Diverged, type EntryPage, entryHash, genesisHash, type LedgerEntry } from "./entry.ts";
+import { type Diverged, type EntryPage, entryHash, genesisHash } from "./entry.ts";
+import { entryOf } from "./entry-row.ts";
 import { GroupCommit } from "./group-commit.ts";
 import { type Candidate, createExamine, type SubmissionOrigin } from "./hub-examine.ts";
-import { Posting } from "./hub-post.ts";
-import { type EntryRow, type HubTables, hubMigrations } from "./hub-schema.ts";
+import { postReceipts } from "./hub-post.ts";
+import { type HubTables, hubMigrations } from "./hub-schema.ts";
 import { migrate } from "./migrate.ts";
 import type { ReceiptSubmission, ReceiptVerdict } from "./submission.ts";
 import { knownPolicies, type Policy } from "./units.ts";
@@ -67,7 +68,7 @@ const groupMax = 256;
 export async function openHubStore(location: Location, options: HubStoreOptions): Promise<HubStore> {
 	const db = await openDatabase<HubTables>(location);
 	const { kysely } = db;
-	await migrate(db as never, "hub", hubMigrations);
+	await migrate(db, "hub", hubMigrations);
 	const fresh = { id: 1n, ledger_id: hexOf(options.random.bytes(16)), head: 0n, head_hash: genesisHash };
 	await kysely
 		.insertInto("hub_ledger")
@@ -80,7 +81,7 @@ export async function openHubStore(location: Location, options: HubStoreOptions)
 
 	const group = new GroupCommit<Candidate, ReceiptVerdict>(async (candidates) => {
 		const atMs = options.clock.now();
-		const done = await kysely.transaction().execute((trx) => Posting.run(trx, candidates, atMs));
+		const done = await kysely.transaction().execute((trx) => postReceipts(trx, candidates, atMs));
 		options.onHead?.(done.head);
 		return done.verdicts;
 	}, groupMax);
@@ -188,29 +189,6 @@ export async function openHubStore(location: Location, options: HubStoreOptions)
 			)
 			.execute();
 	}
-}
-
-function entryOf(row: EntryRow): LedgerEntry {
-	return {
-		number: Number(row.number),
-		hash: row.hash,
-		kind: row.kind as LedgerEntry["kind"],
-		receipt: row.receipt,
-		backbone: row.backbone,
-		worker: row.worker,
-		payout: row.payout,
-		session: row.session,
-		receiptNumber: Number(row.receipt_number),
-		pairs: row.pairs,
-		servedBytes: row.served_bytes,
-		paidBytes: row.paid_bytes,
-		policy: Number(row.policy),
-		rate: row.rate,
-		status: row.status as LedgerEntry["status"],
-		reason: row.reason,
-		unpaid: JSON.parse(row.unpaid) as Record<string, number>,
-		atMs: Number(row.at_ms),
-	};
 }
 
 function hexOf(bytes: Uint8Array): string {

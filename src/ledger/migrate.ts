@@ -1,15 +1,19 @@
-import { type Kysely, sql } from "kysely";
+import { type QueryExecutorProvider, sql } from "kysely";
 import { KvasirError } from "../errors.ts";
 import type { Database } from "./database.ts";
 
 /** One numbered step of a schema: `bytes` is the database's name for a column of bytes. */
-export type Migration = (db: Kysely<unknown>, bytes: "blob" | "bytea") => Promise<void>;
+export type Migration = (db: QueryExecutorProvider, bytes: "blob" | "bytea") => Promise<void>;
 
 /**
  * Brings a store to the newest schema, in one transaction. `migrations[n - 1]` leads to number n; steps once released never change.
  * Throws `version` when the store was written by a newer Kvasir.
  */
-export async function migrate(db: Database<unknown>, store: string, migrations: readonly Migration[]): Promise<void> {
+export async function migrate<Tables>(
+	db: Database<Tables>,
+	store: string,
+	migrations: readonly Migration[],
+): Promise<void> {
 	const table = sql.table(`${store}_schema`);
 	await prepare(db, table);
 	await db.kysely.transaction().execute(async (trx) => {
@@ -34,8 +38,8 @@ export async function migrate(db: Database<unknown>, store: string, migrations: 
 }
 
 /** The row that holds the schema's number. Two processes that start together must not both create it. */
-async function prepare(db: Database<unknown>, table: ReturnType<typeof sql.table>): Promise<void> {
-	const create = async (executor: Kysely<unknown>) => {
+async function prepare<Tables>(db: Database<Tables>, table: ReturnType<typeof sql.table>): Promise<void> {
+	const create = async (executor: QueryExecutorProvider) => {
 		await sql`create table if not exists ${table} (id bigint primary key, number bigint not null)`.execute(executor);
 		await sql`insert into ${table} (id, number) values (1, 0) on conflict do nothing`.execute(executor);
 	};

@@ -5,8 +5,9 @@ import { decodePrompts, describeRun } from "./decode-prompts.ts";
 import { dialAt, listenAt } from "./listen-at.ts";
 import { modelOptions } from "./model-options.ts";
 import { list, toggle, value } from "./options.ts";
-import { count, decimal, hostPort, layers, oneOf, text } from "./readers.ts";
+import { count, decimal, hostPort, layers, oneOf, path, text } from "./readers.ts";
 import { runRepl } from "./repl.ts";
+import { serveApi } from "./serve-api.ts";
 import { reportEvents } from "./swarm-events.ts";
 
 export const backboneDispatchCommand = defineCommand({
@@ -20,6 +21,8 @@ export const backboneDispatchCommand = defineCommand({
 		listen: value("--listen <host:port>", "let a hub dial this address instead (serve-hub --dispatch)", hostPort),
 		prompts: list("--prompt <text>", "decode this and end; repeatable, then they are decoded together", text),
 		repl: toggle("--repl", "decode what is typed, line by line"),
+		api: value("--api <host:port>", "serve an OpenAI-style API here, until stopped", hostPort),
+		apiKeys: value("--api-key-file <file>", "keys of the API, one a line; needed beyond this machine", path),
 		tokens: value("--tokens <n>", "most tokens to generate", count(1, 1_000_000), 64),
 		temperature: value("--temperature <t>", "0 is greedy", decimal(0, 100), 0),
 		topK: value("--top-k <k>", "sample from the k most likely tokens, 0 from all", count(0, 1_000_000), 0),
@@ -37,8 +40,10 @@ export const backboneDispatchCommand = defineCommand({
 	},
 	example: 'kvasir backbone dispatch --hub 127.0.0.1:7301 --prompt "The capital of France is"',
 	async run(context, options) {
-		if (options.prompts.length === 0 && !options.repl) {
-			throw new KvasirError("usage", "Cannot dispatch: nothing to decode", { hint: "Say --prompt TEXT or --repl" });
+		if (options.prompts.length === 0 && !options.repl && !options.api) {
+			throw new KvasirError("usage", "Cannot dispatch: nothing to decode", {
+				hint: "Say --prompt TEXT, --repl or --api",
+			});
 		}
 		const { openDispatch } = await import("./open-dispatch.ts");
 		const { engine, threads, model, memory, requireRemote } = options;
@@ -65,6 +70,7 @@ export const backboneDispatchCommand = defineCommand({
 		try {
 			reportEvents(context, room);
 			const ask = { ...options, waitMs: options.wait * 1000 };
+			if (options.api) return await serveApi(context, room, { api: options.api, keyFile: options.apiKeys });
 			if (options.prompts.length === 0) return await runRepl(context, room, ask);
 			const run = await decodePrompts(context, room, options.prompts, ask);
 			context.emit({ event: "done", ...run }, describeRun(run));

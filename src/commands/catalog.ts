@@ -76,6 +76,11 @@ export const catalog: readonly CatalogEntry[] = [
 		load: async () => (await import("./model-inspect.ts")).modelInspectCommand,
 	},
 	{
+		path: "bench decode",
+		summary: "milliseconds per token, local and remote, and where they go",
+		load: async () => (await import("./bench-decode.ts")).benchDecodeCommand,
+	},
+	{
 		path: "doctor",
 		summary: "check this machine by doing: disk, keys, engines, clock, gateway",
 		load: async () => (await import("./doctor.ts")).doctorCommand,

@@ -15,7 +15,8 @@ export function requireSafeUrl(url: string, insecure: boolean): URL {
 	});
 }
 
-function isLoopback(hostname: string): boolean {
+/** Whether a host is this machine itself. */
+export function isLoopback(hostname: string): boolean {
 	const bare = hostname.replace(/^\[|\]$/g, "");
 	return bare === "localhost" || bare === "::1" || (isIP(bare) === 4 && bare.startsWith("127."));
 }

@@ -4,6 +4,7 @@ import { type DecodeClient, openDecodeThread } from "../backbone/decode-client.t
 import type { DecodeSettings } from "../backbone/decode-messages.ts";
 import type { RemoteExperts } from "../backbone/remote.ts";
 import { addressOf } from "../io/base58.ts";
+import type { Metadata } from "../model/metadata.ts";
 import { openNamedModel } from "../model/resolve-model.ts";
 import { type Tokenizer, tokenizerOf } from "../model/tokenizer.ts";
 import { loadNodeKey } from "../wallet/node-key.ts";
@@ -17,6 +18,8 @@ export interface DispatchRoom {
 	readonly decode: DecodeClient;
 	readonly backbone: Backbone;
 	readonly tokenizer: Tokenizer;
+	/** Of the model: the chat template is read from it. */
+	readonly metadata: Metadata;
 	/** Work in flight finishes, receipts are exchanged, workers get a goodbye; nothing is left open. */
 	close(reason: string): Promise<void>;
 }
@@ -32,7 +35,7 @@ export async function openDispatch(
 	swarm: SwarmOptions,
 ): Promise<DispatchRoom> {
 	const identity = await loadNodeKey(home);
-	const tokenizer = await readTokenizer(settings);
+	const metadata = await readMetadata(settings);
 	let backbone: Backbone | null = null;
 	const remote: RemoteExperts = {
 		request: (request) => backbone!.remote.request(request),
@@ -58,7 +61,8 @@ export async function openDispatch(
 		key: addressOf(identity.publicKey),
 		decode,
 		backbone: started,
-		tokenizer,
+		tokenizer: tokenizerOf(metadata),
+		metadata,
 		async close(reason) {
 			await started.drain(reason, drainMs);
 			await started.close();
@@ -67,8 +71,8 @@ export async function openDispatch(
 	};
 }
 
-async function readTokenizer({ home, model }: DecodeSettings): Promise<Tokenizer> {
-	const opened = await openNamedModel(home, model);
-	await opened.weights.close();
-	return tokenizerOf(opened.metadata);
+async function readMetadata({ home, model }: DecodeSettings): Promise<Metadata> {
+	const { metadata, weights } = await openNamedModel(home, model);
+	await weights.close();
+	return metadata;
 }

@@ -1,13 +1,26 @@
 import { fileURLToPath } from "node:url";
+import { type Backbone, startBackbone } from "../backbone/backbone.ts";
+import { addressOf } from "../io/base58.ts";
 import { builtUrl } from "../io/built.ts";
+import type { KeyPair } from "../io/crypto.ts";
+import type { Model } from "../model/model.ts";
 import { resolveModel } from "../model/resolve-model.ts";
+import { splitExperts } from "../swarm/expert-split.ts";
 import { type Swarm, type SwarmPlan, startSwarm } from "../swarm/swarm.ts";
+import { loadNodeKey } from "../wallet/node-key.ts";
 import type { Context } from "./context.ts";
+import { dialAt } from "./listen-at.ts";
+import { modelFactsOf } from "./model-facts.ts";
+import { type HostPort, hostPort } from "./readers.ts";
+import { withTemporaryFolder } from "./temporary-folder.ts";
 
-type OwnPlan = Pick<SwarmPlan, "home" | "backbones" | "workers"> & { readonly model: string };
+const drainMs = 5_000;
 
 /** Starts gateway, hub and workers of this very program as child processes on loopback. */
-export async function startOwnSwarm({ host, clock, home }: Context, { model, ...plan }: OwnPlan): Promise<Swarm> {
+export async function startOwnSwarm(
+	{ host, clock, home }: Context,
+	{ model, ...plan }: Pick<SwarmPlan, "home" | "backbones" | "workers" | "model">,
+): Promise<Swarm> {
 	const reference = await resolveModel(home, model);
 	return startSwarm({
 		...plan,
@@ -18,6 +31,69 @@ export async function startOwnSwarm({ host, clock, home }: Context, { model, ...
 		env: childEnvironment(host.env),
 		clock,
 	});
+}
+
+/** Worker processes that share the experts of a model, and what they compute with. */
+export interface WorkerChoice {
+	readonly model: string;
+	readonly engine: string;
+	readonly threads: number;
+	readonly workers: number;
+}
+
+/** Runs `work` with a swarm of its own: a hub that lists `identity`, a gateway, and workers; nothing of it is left. */
+export function withOwnSwarm<T>(
+	context: Context,
+	{ model, engine, threads, workers }: WorkerChoice,
+	experts: number,
+	work: (hub: HostPort, identity: KeyPair) => Promise<T>,
+): Promise<T> {
+	return withTemporaryFolder(async (folder) => {
+		const identity = await loadNodeKey(folder);
+		const swarm = await context.progress("starting workers", () =>
+			startOwnSwarm(context, {
+				home: folder,
+				model,
+				backbones: [addressOf(identity.publicKey)],
+				workers: splitExperts(experts, workers).map((hold) => ({
+					hold: [hold],
+					args: ["--engine", engine, "--threads", String(threads)],
+				})),
+			}),
+		);
+		try {
+			return await work(hostPort.read(swarm.hubRelay)!, identity);
+		} finally {
+			await swarm.stop();
+		}
+	});
+}
+
+/** Runs `work` with a backbone parked at a hub, once every expert of the layers has a holder; it says goodbye afterwards. */
+export async function withBackbone<T>(
+	{ clock, random, log, signal, progress }: Context,
+	options: {
+		readonly model: Model;
+		readonly hub: HostPort;
+		readonly identity: KeyPair;
+		readonly layers: readonly number[];
+		readonly waitMs: number;
+		/** False: every answer is single pairs. */
+		readonly wholeRows: boolean;
+	},
+	work: (backbone: Backbone) => Promise<T>,
+): Promise<T> {
+	const { identity, layers, wholeRows } = options;
+	const parts = { identity, wholeRows, clock, random, log };
+	const backbone = await startBackbone({ model: modelFactsOf(options.model), hub: dialAt(options.hub), ...parts });
+	try {
+		const waiting = { timeoutMs: options.waitMs, signal };
+		await progress("waiting for workers", () => backbone.waitForCoverage(layers, waiting));
+		return await work(backbone);
+	} finally {
+		await backbone.drain("done", drainMs);
+		await backbone.close();
+	}
 }
 
 /** What children inherit: nothing that configures Kvasir (they get words for that) but the hooks of tests, and nothing that colours. */

@@ -8,16 +8,13 @@ export function reportEvents(context: Context, { backbone, decode, key }: Dispat
 	context.emit({ event: "listening", key, model: name, engine: engineClass, port: backbone.address?.port ?? null });
 	context.log.info({ key, model: name, engine: engineClass }, "backbone");
 	return backbone.subscribe((event) => {
-		const plain = plainEvent(event);
 		// Where nobody reads JSON, the backbone's own log lines say the same.
-		if (plain !== null) context.emit(plain);
+		context.emit(plainEvent(event));
 	});
 }
 
-function plainEvent(event: BackboneEvent): Event | null {
+function plainEvent(event: BackboneEvent): Event {
 	switch (event.event) {
-		case "listening":
-			return null;
 		case "joined":
 		case "holding":
 		case "draining": {
@@ -32,6 +29,7 @@ function plainEvent(event: BackboneEvent): Event | null {
 			return { event: "park_failed", error: event.error.message, retryMs: event.retryMs };
 		case "receipt":
 			return { ...event };
+		case "audit_failed":
 		case "disputed":
 		case "refused":
 		case "quarantined": {

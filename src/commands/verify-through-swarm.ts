@@ -1,78 +1,40 @@
-import { type Backbone, startBackbone } from "../backbone/backbone.ts";
+import type { Backbone } from "../backbone/backbone.ts";
 import { openDecodeThread } from "../backbone/decode-client.ts";
 import type { DecodeSettings } from "../backbone/decode-messages.ts";
-import { addressOf } from "../io/base58.ts";
+import { KvasirError } from "../errors.ts";
+import type { KeyPair } from "../io/crypto.ts";
 import type { Model } from "../model/model.ts";
 import { openNamedModel } from "../model/resolve-model.ts";
 import { defaultPromptOf } from "../model/synthetic.ts";
 import { tokenizerOf } from "../model/tokenizer.ts";
-import { splitExperts } from "../swarm/expert-split.ts";
 import type { VerifyReport } from "../verify/report.ts";
 import { verifySwarm } from "../verify/swarm-verify.ts";
 import { loadNodeKey } from "../wallet/node-key.ts";
 import type { Context } from "./context.ts";
-import { dialAt } from "./listen-at.ts";
-import { modelFactsOf } from "./model-facts.ts";
-import { startOwnSwarm } from "./own-swarm.ts";
-import { type HostPort, hostPort } from "./readers.ts";
-import { withTemporaryFolder } from "./temporary-folder.ts";
+import { withBackbone, withOwnSwarm } from "./own-swarm.ts";
+import type { HostPort, LayerChoice } from "./readers.ts";
 import type { VerifyOptions } from "./verify.ts";
-
-const drainMs = 5_000;
 
 /** Compares a local run with one through a swarm: the one at `--hub`, else one of its own that is gone afterwards. */
 export async function verifyThroughSwarm(context: Context, options: VerifyOptions): Promise<VerifyReport> {
 	const model = await openNamedModel(context.home, options.model, { requireWeights: options.requireWeights });
 	await model.weights.close();
-	if (options.hub) return verifyAt(context, options, model, context.home, options.hub);
-	return withTemporaryFolder(async (folder) => {
-		const identity = await loadNodeKey(folder);
-		const swarm = await context.progress("starting workers", () =>
-			startOwnSwarm(context, {
-				home: folder,
-				model: options.model,
-				backbones: [addressOf(identity.publicKey)],
-				workers: splitExperts(model.shape.experts, options.workers).map((hold) => ({
-					hold: [hold],
-					args: ["--engine", options.engine, "--threads", String(options.threads)],
-				})),
-			}),
+	const layers = layersOf(model, options.layers);
+	const verifyAt = (hub: HostPort, identity: KeyPair) =>
+		// Every single partial is compared, so workers may not sum rows.
+		withBackbone(context, { model, hub, identity, layers, waitMs: options.wait * 1000, wholeRows: false }, (backbone) =>
+			context.progress("decoding", (say) => compare(context, options, { model, backbone, layers }, say)),
 		);
-		try {
-			return await verifyAt(context, options, model, folder, hostPort.read(swarm.hubRelay)!);
-		} finally {
-			await swarm.stop();
-		}
-	});
+	if (options.hub) return verifyAt(options.hub, await loadNodeKey(context.home));
+	return withOwnSwarm(context, options, model.shape.experts, verifyAt);
 }
 
-/** @param keyHome whose node key parks at the hub */
-async function verifyAt(
-	context: Context,
-	options: VerifyOptions,
-	model: Model,
-	keyHome: string,
-	hub: HostPort,
-): Promise<VerifyReport> {
-	const { clock, random, log } = context;
-	const backbone = await startBackbone({
-		identity: await loadNodeKey(keyHome),
-		model: modelFactsOf(model),
-		hub: dialAt(hub),
-		// Every single partial is compared, so workers may not sum rows.
-		wholeRows: false,
-		...{ clock, random, log },
-	});
-	try {
-		const all = [...model.shape.fullAttention.keys()];
-		const layers = options.layers === "all" ? all : options.layers;
-		const waiting = { timeoutMs: options.wait * 1000, signal: context.signal };
-		await context.progress("waiting for workers", () => backbone.waitForCoverage(layers, waiting));
-		return await context.progress("decoding", (say) => compare(context, options, { model, backbone, layers }, say));
-	} finally {
-		await backbone.drain("verified", drainMs);
-		await backbone.close();
-	}
+/** Checked before any process is started. Throws `usage` for a layer there is not. */
+function layersOf({ shape }: Model, chosen: LayerChoice): readonly number[] {
+	const all = [...shape.fullAttention.keys()];
+	const alien = chosen === "all" ? undefined : chosen.find((layer) => !all.includes(layer));
+	if (alien === undefined) return chosen === "all" ? all : chosen;
+	throw new KvasirError("usage", `Cannot make layer ${alien} remote: the model has layers 0 to ${all.length - 1}`);
 }
 
 function compare(

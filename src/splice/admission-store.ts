@@ -1,24 +1,13 @@
-import type { Kysely, Transaction } from "kysely";
+import type { Kysely } from "kysely";
 import { KvasirError } from "../errors.ts";
 import { addressOf, keyOf } from "../io/base58.ts";
 import type { Clock } from "../io/clock.ts";
-import { sha256 } from "../io/crypto.ts";
 import type { Random } from "../io/random.ts";
 import { type Location, openDatabase } from "../ledger/database.ts";
 import { migrate } from "../ledger/migrate.ts";
 import type { AdmissionCheck } from "./admission.ts";
-import { type AdmissionTables, admissionMigrations, type InviteRow } from "./admission-schema.ts";
-
-/** An invite as lists show it. */
-export interface Invite {
-	readonly id: string;
-	readonly note: string;
-	readonly state: "open" | "used" | "expired" | "revoked";
-	readonly createdAtMs: number;
-	readonly expiresAtMs: number;
-	/** Base58 key that spent it. */
-	readonly usedBy: string | null;
-}
+import { type AdmissionTables, admissionMigrations } from "./admission-schema.ts";
+import { hashOf, type Invite, inviteOf, newInviteCode, spendInvite } from "./invites.ts";
 
 /** Who may join, kept in the gateway's database: the gateway reads it, `kvasir gateway invite|ban|unban` writes it. */
 export interface AdmissionStore {
@@ -47,8 +36,6 @@ export interface AdmissionStore {
 	close(): Promise<void>;
 }
 
-const codePrefix = "kvasir-invite-";
-const codePattern = /^kvasir-invite-[1-9A-HJ-NP-Za-km-z]{20,24}$/;
 const noteMax = 256;
 const listMax = 1_000;
 const validMsMax = 366 * 24 * 3_600_000;
@@ -98,7 +85,7 @@ export async function openAdmissionStore(
 					`Cannot create the invite: valid for at most 366 days, a note of ${noteMax} characters`,
 				);
 			}
-			const code = codePrefix + addressOf(random.bytes(16));
+			const code = newInviteCode(random);
 			const id = Buffer.from(random.bytes(5)).toString("hex");
 			const now = BigInt(clock.now());
 			await kysely
@@ -155,41 +142,6 @@ export async function openAdmissionStore(
 	};
 }
 
-/** Spends an invite for a key and allows the key, or says why the invite is no good; one use even when two come at once. */
-async function spendInvite(
-	trx: Transaction<AdmissionTables>,
-	key: string,
-	code: string,
-	nowMs: number,
-): Promise<AdmissionCheck> {
-	if (!codePattern.test(code)) return { ok: false, reason: "invite_unknown" };
-	const now = BigInt(nowMs);
-	const spent = await trx
-		.updateTable("admission_invites")
-		.set({ used_by: key, used_at_ms: now })
-		.where("code_hash", "=", hashOf(code))
-		.where("used_by", "is", null)
-		.where("revoked_at_ms", "is", null)
-		.where("expires_at_ms", ">", now)
-		.returning("id")
-		.executeTakeFirst();
-	if (spent === undefined) {
-		const row = await trx
-			.selectFrom("admission_invites")
-			.selectAll()
-			.where("code_hash", "=", hashOf(code))
-			.executeTakeFirst();
-		if (row === undefined || row.revoked_at_ms !== null) return { ok: false, reason: "invite_unknown" };
-		return { ok: false, reason: row.used_by === null ? "invite_expired" : "invite_used" };
-	}
-	await trx
-		.insertInto("admission_allowed")
-		.values({ key, invite: spent.id, at_ms: now })
-		.onConflict((oc) => oc.doNothing())
-		.execute();
-	return { ok: true };
-}
-
 async function remove(
 	kysely: Kysely<AdmissionTables>,
 	table: "admission_allowed" | "admission_bans",
@@ -197,21 +149,4 @@ async function remove(
 ): Promise<boolean> {
 	const removed = await kysely.deleteFrom(table).where("key", "=", key).returning("key").executeTakeFirst();
 	return removed !== undefined;
-}
-
-function hashOf(code: string): string {
-	return Buffer.from(sha256(new TextEncoder().encode(code))).toString("hex");
-}
-
-function inviteOf(row: InviteRow, nowMs: number): Invite {
-	const expired = Number(row.expires_at_ms) <= nowMs;
-	const unused = row.revoked_at_ms !== null ? "revoked" : expired ? "expired" : "open";
-	return {
-		id: row.id,
-		note: row.note,
-		state: row.used_by !== null ? "used" : unused,
-		createdAtMs: Number(row.created_at_ms),
-		expiresAtMs: Number(row.expires_at_ms),
-		usedBy: row.used_by,
-	};
 }

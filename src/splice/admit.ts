@@ -8,8 +8,7 @@ import type { Admission } from "./admission.ts";
 import { type Counted, createCounted } from "./counted.ts";
 import { spliceLimits } from "./limits.ts";
 import { limitNameOf } from "./peer-address.ts";
-import { later, type Refusal, type RefusalReason } from "./refusals.ts";
-import { timeHeader } from "./router.ts";
+import { later, type Refusal, type RefusalReason, timeHeader } from "./refusals.ts";
 import type { WorkerTarget } from "./targets.ts";
 import { createKeyedBuckets, createTokenBucket, type Rate } from "./token-bucket.ts";
 

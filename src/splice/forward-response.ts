@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { pipeline } from "node:stream/promises";
+import { spliceLimits } from "./limits.ts";
 
 /** Statuses and headers of manifests and slices that are passed on; everything else becomes 502. */
 const statuses = new Set([200, 206, 304, 404, 416, 429, 503]);
@@ -28,6 +29,8 @@ export async function forwardResponse(from: IncomingMessage, to: ServerResponse)
 		if (typeof value === "string") headers[name] = value;
 	}
 	to.writeHead(status, headers);
+	// A reader that stalls gives its connections back.
+	to.setTimeout(spliceLimits.idleMs, () => to.destroy());
 	let bytes = 0;
 	from.on("data", (part: Buffer) => {
 		bytes += part.length;

@@ -2,7 +2,7 @@ import type { Clock } from "../io/clock.ts";
 import type { AdmissionMode } from "./admission.ts";
 import type { GatewayMetrics } from "./gateway-metrics.ts";
 import type { LiveLinks } from "./live-links.ts";
-import type { Route } from "./router.ts";
+import type { Route } from "./route.ts";
 
 /** Links listed in one status answer. */
 const statusLinksMax = 1_000;

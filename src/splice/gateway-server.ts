@@ -1,11 +1,14 @@
 import http, { type IncomingMessage, type RequestListener, type ServerResponse } from "node:http";
 import https from "node:https";
 import type { Socket } from "node:net";
+import { type GatewaySpliceParts, peerOf } from "./ask-hub.ts";
 import { createCounted } from "./counted.ts";
-import { fetchThroughHub, type GatewaySpliceParts, peerOf, spliceWorker } from "./gateway-splice.ts";
+import { sliceThroughHub } from "./gateway-slice.ts";
+import { spliceWorker } from "./gateway-splice.ts";
 import { spliceLimits } from "./limits.ts";
 import { limitNameOf } from "./peer-address.ts";
-import { internalRefusal, parserRefusal, type Refusal, refuseResponse, refuseSocket } from "./refusals.ts";
+import { internalRefusal, parserRefusal, type Refusal } from "./refusals.ts";
+import { refuseResponse, refuseSocket } from "./refuse.ts";
 import { readWorkerTarget } from "./targets.ts";
 
 /** PEM texts. */
@@ -94,7 +97,7 @@ async function answerRequest(
 	const target = readWorkerTarget(request.url ?? "");
 	if (!("reason" in target)) {
 		if (target.kind === "relay") return { reason: "upgrade" };
-		return fetchThroughHub(request, response, target, parts);
+		return sliceThroughHub(request, response, target, parts);
 	}
 	if (target.reason !== "path") return target;
 	const refusal = parts.admitter.plain(peerOf(request, parts));

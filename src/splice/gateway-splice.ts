@@ -1,40 +1,15 @@
-import type { IncomingMessage, ServerResponse } from "node:http";
+import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import { addressOf } from "../io/base58.ts";
-import type { Clock } from "../io/clock.ts";
-import type { Logger } from "../io/log.ts";
-import type { Random } from "../io/random.ts";
-import type { AdmittedWorker, Admitter } from "./admit.ts";
-import { forwardResponse } from "./forward-response.ts";
-import type { GatewayMetrics } from "./gateway-metrics.ts";
-import { goneSignal } from "./gone-signal.ts";
-import { type Admitted, hubRequest } from "./hub-request.ts";
+import type { AdmittedWorker } from "./admit.ts";
+import { askHub, type GatewaySpliceParts, hubRefusal, peerOf } from "./ask-hub.ts";
 import { spliceLimits } from "./limits.ts";
-import type { ListenAddress } from "./listener.ts";
-import type { LiveLink, LiveLinks } from "./live-links.ts";
-import { dial, type OutgoingAnswer, request as send } from "./outgoing.ts";
-import type { TrustedProxies } from "./peer-address.ts";
+import type { LiveLink } from "./live-links.ts";
 import { later, type Refusal } from "./refusals.ts";
 import { countingFrom } from "./relay.ts";
 import { readWorkerTarget, type WorkerTarget } from "./targets.ts";
 import { tie } from "./tie.ts";
-import { acceptsUpgrade, carriesBody, readUpgrade, switchingHead } from "./websocket-upgrade.ts";
-
-export interface GatewaySpliceParts {
-	readonly hub: ListenAddress;
-	readonly hubSecret: Uint8Array;
-	readonly admitter: Admitter;
-	readonly proxies: TrustedProxies;
-	readonly links: LiveLinks;
-	readonly metrics: GatewayMetrics;
-	readonly clock: Clock;
-	readonly random: Random;
-	readonly log: Logger;
-	readonly closing: AbortSignal;
-	readonly headMs: number;
-	/** True: no new links; those that live stay. */
-	draining(): boolean;
-}
+import { acceptsUpgrade, readUpgrade, switchingHead } from "./websocket-upgrade.ts";
 
 /** Admits an upgrade and ties it to the hub; resolves with why not, or with null once tied (or gone). */
 export async function spliceWorker(
@@ -57,7 +32,7 @@ export async function spliceWorker(
 	const answer = await askHub(target, { key: admitted.key, peer, websocketKey: upgrade.key }, socket, parts);
 	if (answer.kind !== "switched" || !acceptsUpgrade(answer.response, upgrade.key)) {
 		admitted.release();
-		return refusalOf(answer, parts);
+		return hubRefusal(answer, parts);
 	}
 	metrics.spliced((clock.monotonic() - startedMs) / 1000);
 	splice(
@@ -66,50 +41,6 @@ export async function spliceWorker(
 		parts,
 	);
 	return null;
-}
-
-/** Admits a request for a manifest or a slice and streams the answer; resolves with why not, or null once answered. */
-export async function fetchThroughHub(
-	request: IncomingMessage,
-	response: ServerResponse,
-	target: WorkerTarget,
-	parts: GatewaySpliceParts,
-): Promise<Refusal | null> {
-	if (request.method !== "GET") return { reason: "method" };
-	if (carriesBody(request)) return { reason: "body" };
-	if (parts.draining()) return later("draining", parts.random);
-	const peer = peerOf(request, parts);
-	const admitted = await parts.admitter.slice(request, target, peer);
-	if ("reason" in admitted) return admitted;
-	const { range } = request.headers;
-	const answer = await askHub(
-		target,
-		{ key: admitted.key, peer, ...(range === undefined ? {} : { range }) },
-		request.socket,
-		parts,
-	);
-	if (answer.kind !== "plain") return refusalOf(answer, parts);
-	if (answer.response.statusCode === 503) return refusalOf(answer, parts);
-	const bytes = await forwardResponse(answer.response, response);
-	answer.socket.destroy();
-	if (bytes === null) return { reason: "hub_refused" };
-	parts.metrics.request("slice");
-	parts.log.info({ key: addressOf(admitted.key), peer, path: target.target, bytes }, "slice");
-	return null;
-}
-
-async function askHub(
-	target: WorkerTarget,
-	admitted: Admitted,
-	from: Socket,
-	parts: GatewaySpliceParts,
-): Promise<OutgoingAnswer> {
-	const { hub, hubSecret, clock, random, closing } = parts;
-	const signal = goneSignal(from, closing);
-	const socket = await dial(hub, { clock, signal });
-	if (socket === null) return { kind: "failed", reason: "dial" };
-	const outgoing = hubRequest(target.target, admitted, { secret: hubSecret, clock, random });
-	return send(socket, outgoing, { clock, signal, answerMs: spliceLimits.hubAnswerMs });
 }
 
 interface SplicedSockets {
@@ -151,21 +82,4 @@ function splice(
 		admitted.release();
 		log.info({ ...facts, end, up: fromWorker, down: toWorker, ms: clock.now() - link.openedAtMs }, "link closed");
 	});
-}
-
-/** What a worker is told when the hub did not accept it; the hub's own words stay inside. */
-function refusalOf(answer: OutgoingAnswer, { random, log }: GatewaySpliceParts): Refusal {
-	if (answer.kind === "failed") return later(`hub_${answer.reason}`, random);
-	answer.socket.destroy();
-	if (answer.kind === "switched") return { reason: "hub_accept" };
-	const { statusCode } = answer.response;
-	if (statusCode === 503) return later("no_backbone", random);
-	log.error({ status: statusCode }, "the hub refused: is the secret the same, and are the clocks?");
-	return { reason: "hub_refused" };
-}
-
-/** The worker's own address: the socket's, or the one a trusted proxy names. */
-export function peerOf(request: IncomingMessage, { proxies }: { proxies: TrustedProxies }): string {
-	const forwarded = request.headers["x-forwarded-for"];
-	return proxies.peerOf(request.socket.remoteAddress, typeof forwarded === "string" ? forwarded : undefined);
 }

@@ -7,16 +7,17 @@ import type { Random } from "../io/random.ts";
 import { createNonceCache } from "../protocol/nonce-cache.ts";
 import { type Admission, openAdmission } from "./admission.ts";
 import { type AdmitLimits, createAdmitter, defaultAdmitLimits } from "./admit.ts";
+import type { GatewaySpliceParts } from "./ask-hub.ts";
 import { gatewayAdminRoutes } from "./gateway-admin.ts";
 import { createGatewayMetrics } from "./gateway-metrics.ts";
 import { type Certificate, createGatewayServer } from "./gateway-server.ts";
-import type { GatewaySpliceParts } from "./gateway-splice.ts";
 import { spliceLimits } from "./limits.ts";
 import { type ListenAddress, type Listener, listen } from "./listener.ts";
 import { createLiveLinks, type LiveLinks } from "./live-links.ts";
 import { ownLinksRoute } from "./own-links.ts";
 import { trustedProxies } from "./peer-address.ts";
-import { createRouter, type Route } from "./router.ts";
+import type { Route } from "./route.ts";
+import { createRouter } from "./router.ts";
 import { within } from "./within.ts";
 
 export interface GatewayOptions {

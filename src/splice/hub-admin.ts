@@ -2,7 +2,7 @@ import type { Clock } from "../io/clock.ts";
 import type { HubMetrics } from "./hub-metrics.ts";
 import type { ParkedSockets } from "./parked.ts";
 import type { RelayMeter } from "./relay-meter.ts";
-import type { Route } from "./router.ts";
+import type { Route } from "./route.ts";
 
 /** Relays listed in one status answer. */
 const statusRelaysMax = 1_000;

@@ -6,7 +6,7 @@ import { parseReceipt } from "../ledger/receipt.ts";
 import { parseSubmission, type ReceiptSubmission } from "../ledger/submission.ts";
 import { readCount, readHash, readJson } from "./read-request.ts";
 import type { RelayMeter, RelayStore } from "./relay-meter.ts";
-import type { Route } from "./router.ts";
+import type { Route } from "./route.ts";
 
 const entriesMax = 1_000;
 const waitMsMax = 30_000;

@@ -5,8 +5,9 @@ import type { Random } from "../io/random.ts";
 import { subprotocol } from "../protocol/messages.ts";
 import type { NonceCache } from "../protocol/nonce-cache.ts";
 import { checkRequest, signRequest } from "../protocol/request-authorization.ts";
-import type { SignedHeaderRefusal } from "../protocol/signed-text.ts";
 import type { OutgoingRequest } from "./outgoing.ts";
+import type { Refusal } from "./refusals.ts";
+import { readWorkerTarget, type WorkerTarget } from "./targets.ts";
 
 // What travels from the gateway to the hub's relay port:
 //
@@ -71,27 +72,34 @@ export function connectionHeaders({ websocketKey, range }: Pick<Admitted, "webso
 	return headers;
 }
 
-/** Believed: who the gateway says is there. */
-export type HubRequestCheck =
-	| { readonly ok: true; readonly key: string; readonly peer: string }
-	| { readonly ok: false; readonly reason: SignedHeaderRefusal };
+/** A worker as the gateway vouched for it. */
+export interface RelayedWorker {
+	readonly target: WorkerTarget;
+	readonly key: string;
+	readonly peer: string;
+	readonly websocketKey?: string;
+	readonly range?: string;
+}
 
-/** Checks that a request at the hub's relay port was built by the gateway that shares the secret. */
-export function checkHubRequest(
+/** Checks that a request at the hub's relay port was built by the gateway that shares the secret, and reads whom it vouches for. */
+export function readRelayedWorker(
 	request: IncomingMessage,
 	parts: { secret: Uint8Array; clock: Clock; nonces: NonceCache },
-): HubRequestCheck {
+	websocketKey?: string,
+): RelayedWorker | Refusal {
 	const { headers, url = "" } = request;
 	const key = one(headers["x-kvasir-key"]);
 	const peer = one(headers["x-kvasir-peer"]);
-	const facts = factsOf(key, {
-		peer,
-		...(headers["sec-websocket-key"] === undefined ? {} : { websocketKey: headers["sec-websocket-key"] }),
+	const asked = {
+		...(websocketKey === undefined ? {} : { websocketKey }),
 		...(headers.range === undefined ? {} : { range: headers.range }),
-	});
+	};
+	const facts = factsOf(key, { peer, ...asked });
 	const check = checkRequest(headers.authorization, { method: "GET", path: url, facts }, parts);
-	if (!check.ok) return check;
-	return check.by === "secret" ? { ok: true, key, peer } : { ok: false, reason: "signature" };
+	if (!check.ok) return { reason: check.reason };
+	if (check.by !== "secret") return { reason: "signature" };
+	const target = readWorkerTarget(url);
+	return "reason" in target ? target : { target, key, peer, ...asked };
 }
 
 function factsOf(key: string, { peer, websocketKey = "", range = "" }: Omit<Admitted, "key">): string[] {

@@ -6,12 +6,13 @@ import { createNonceCache } from "../protocol/nonce-cache.ts";
 import { dialledBackbone } from "./dialled.ts";
 import { hubAdminRoutes } from "./hub-admin.ts";
 import { createHubMetrics } from "./hub-metrics.ts";
-import { createHubRelayServer } from "./hub-relay.ts";
+import { createHubServer } from "./hub-server.ts";
 import { spliceLimits } from "./limits.ts";
 import { type ListenAddress, listen } from "./listener.ts";
 import { createParkedSockets } from "./parked.ts";
 import { createRelayMeter, type RelayMeter, type RelayStore } from "./relay-meter.ts";
-import { createRouter, type Route } from "./router.ts";
+import type { Route } from "./route.ts";
+import { createRouter } from "./router.ts";
 import { within } from "./within.ts";
 
 export interface HubOptions {
@@ -83,7 +84,7 @@ export async function startHub(options: HubOptions, { clock, random, log, relays
 		apiPort: () => api.address.port,
 	};
 	const common = { clock, random, log, nonces, closing: closing.signal };
-	const server = createHubRelayServer({ source, park: parking, secret: options.secret, meter, metrics, ...common });
+	const server = createHubServer({ source, park: parking, secret: options.secret, meter, metrics, ...common });
 	const relay = await listen(server, options.relay).catch(async (error) => {
 		meter.stop();
 		await api.close();

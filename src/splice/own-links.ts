@@ -1,6 +1,6 @@
 import { addressOf } from "../io/base58.ts";
 import type { LiveLinks } from "./live-links.ts";
-import type { Route } from "./router.ts";
+import type { Route } from "./route.ts";
 
 /** `GET /v1/links`, signed: what the gateway sees of the caller's own links, so that a worker can ask "do you see me?". */
 export function ownLinksRoute(links: LiveLinks): Route {

@@ -5,8 +5,7 @@ import type { Clock } from "../io/clock.ts";
 import { checkAuthorization } from "../protocol/authorization.ts";
 import type { NonceCache } from "../protocol/nonce-cache.ts";
 import type { ParkedSockets } from "./parked.ts";
-import type { Refusal } from "./refusals.ts";
-import { timeHeader } from "./router.ts";
+import { type Refusal, timeHeader } from "./refusals.ts";
 import { readParkTarget } from "./targets.ts";
 import { carriesBody } from "./websocket-upgrade.ts";
 

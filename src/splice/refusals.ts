@@ -1,5 +1,3 @@
-import { type ServerResponse, STATUS_CODES } from "node:http";
-import type { Duplex } from "node:stream";
 import type { Clock } from "../io/clock.ts";
 import type { Logger } from "../io/log.ts";
 import type { Random } from "../io/random.ts";
@@ -72,56 +70,11 @@ export interface Refusal {
 	readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** Status, headers and body `{"error":{"code","message"}}` of a refusal. */
-function answerTo({ reason, retryAfterSeconds, headers = {} }: Refusal) {
-	const status = refusalReasons[reason];
-	const text = STATUS_CODES[status] ?? "";
-	const body = JSON.stringify({ error: { code: reason, message: text } });
-	return {
-		status,
-		text,
-		body,
-		headers: {
-			Connection: "close",
-			"Content-Type": "application/json",
-			"Content-Length": String(Buffer.byteLength(body)),
-			...(retryAfterSeconds === undefined ? {} : { "Retry-After": String(retryAfterSeconds) }),
-			...(status === 426 ? { Upgrade: "websocket", "Sec-WebSocket-Version": "13" } : {}),
-			...headers,
-		} as Record<string, string>,
-	};
-}
-
-/** The whole HTTP answer of a refusal, as it goes out. */
-export function refusalBytes(refusal: Refusal): string {
-	const { status, text, headers, body } = answerTo(refusal);
-	const lines = [`HTTP/1.1 ${status} ${text}`, ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`)];
-	return `${lines.join("\r\n")}\r\n\r\n${body}`;
-}
-
-/** Says why to a plain request and ends its connection. */
-export function refuseResponse(response: ServerResponse, refusal: Refusal): void {
-	if (response.headersSent || response.destroyed) return void response.destroy();
-	const { status, headers, body } = answerTo(refusal);
-	response.writeHead(status, headers).end(body);
-}
-
 /** The refusal of a request that the HTTP parser gave up on. */
 export function parserRefusal(error: NodeJS.ErrnoException): Refusal {
 	if (error.code === "HPE_HEADER_OVERFLOW") return { reason: "head" };
 	if (error.code === "ERR_HTTP_REQUEST_TIMEOUT") return { reason: "slow" };
 	return { reason: "not_http" };
-}
-
-/** Says why on a raw socket and ends it; a peer that does not read the answer is cut after a moment. */
-export function refuseSocket(socket: Duplex, refusal: Refusal, clock: Clock): void {
-	if (socket.destroyed) return;
-	const cancel = clock.after(spliceLimits.lingerMs, () => socket.destroy());
-	socket.once("close", cancel);
-	socket.on("error", () => {});
-	// What the peer still sends is read and dropped: unread bytes would turn the answer into a reset.
-	socket.resume();
-	socket.end(refusalBytes(refusal));
 }
 
 /** The refusal of a request that failed on our side, which no request may turn into more than that; logged, nothing quoted. */
@@ -135,4 +88,9 @@ export function later(reason: RefusalReason, random: Random): Refusal {
 	const max =
 		refusalReasons[reason] === 429 ? spliceLimits.retryAfterBusySecondsMax : spliceLimits.retryAfterAwaySecondsMax;
 	return { reason, retryAfterSeconds: 1 + Math.floor(random.uniform() * max) };
+}
+
+/** Our time in unix seconds, told to a peer whose signature's time is too far off. */
+export function timeHeader(clock: Clock): Record<string, string> {
+	return { "X-Kvasir-Time": String(Math.floor(clock.now() / 1000)) };
 }

@@ -1,11 +1,10 @@
 import type { Socket } from "node:net";
 import type { Clock } from "../io/clock.ts";
 import type { Random } from "../io/random.ts";
-import { connectionHeaders } from "./hub-request.ts";
+import { connectionHeaders, type RelayedWorker } from "./hub-request.ts";
 import { spliceLimits } from "./limits.ts";
 import { type OutgoingAnswer, request } from "./outgoing.ts";
 import type { BackboneSocket, BackboneSource, NoBackbone } from "./parked.ts";
-import type { WorkerTarget } from "./targets.ts";
 
 // What the hub writes into a parked (or dialled) socket, for each worker that comes; then it reads the answer's head:
 //
@@ -23,15 +22,6 @@ import type { WorkerTarget } from "./targets.ts";
 //
 // The backbone answers 101 with `Upgrade: websocket`, the Sec-WebSocket-Accept of RFC 6455 and `Sec-WebSocket-Protocol:
 // kvasir.v1`; anything else and the socket is closed. Slices are answered with a Content-Length and the socket is then closed.
-
-/** A worker as the gateway vouched for it. */
-export interface RelayedWorker {
-	readonly target: WorkerTarget;
-	readonly key: string;
-	readonly peer: string;
-	readonly websocketKey?: string;
-	readonly range?: string;
-}
 
 /** A backbone's answer and the socket it came on; or why there is none. */
 export type BackboneAnswer =

@@ -1,51 +1,14 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
 import { KvasirError } from "../errors.ts";
-import { addressOf } from "../io/base58.ts";
-import type { Clock } from "../io/clock.ts";
 import type { Logger } from "../io/log.ts";
-import type { NonceCache } from "../protocol/nonce-cache.ts";
-import { checkRequest } from "../protocol/request-authorization.ts";
+import { authenticateCaller, type CallerParts } from "./caller.ts";
 import { goneSignal } from "./gone-signal.ts";
 import { spliceLimits } from "./limits.ts";
+import { timeHeader } from "./refusals.ts";
+import { failure, type Route, type RouteAnswer } from "./route.ts";
 
-/** Who may call a route: the holder of the gateway-hub secret, a listed backbone, any key that signs, or anybody. */
-export type CallerKind = "gateway" | "backbone" | "key" | "anyone";
-
-/** One request, authenticated as its route demands, its body read and bounded. */
-export interface RouteRequest {
-	readonly params: Readonly<Record<string, string>>;
-	readonly query: URLSearchParams;
-	readonly body: Uint8Array;
-	/** 32 bytes, proved, where the caller is a backbone or a key. */
-	readonly key: Uint8Array | null;
-	/** Aborts when the caller goes away or the server closes: long polls end. */
-	readonly signal: AbortSignal;
-}
-
-/** The answer: a JSON value, or text of a stated type. */
-export interface RouteAnswer {
-	readonly status: number;
-	readonly json?: unknown;
-	readonly text?: string;
-	readonly type?: string;
-	readonly headers?: Readonly<Record<string, string>>;
-}
-
-/** One route; `path` may have `:name` segments. */
-export interface Route {
-	readonly method: "GET" | "POST";
-	readonly path: string;
-	readonly caller: CallerKind;
-	handle(request: RouteRequest): RouteAnswer | Promise<RouteAnswer>;
-}
-
-export interface RouterParts {
-	readonly clock: Clock;
+export interface RouterParts extends CallerParts {
 	readonly log: Logger;
-	readonly nonces: NonceCache;
-	readonly secret?: Uint8Array;
-	/** Base58 keys of the listed backbones. */
-	readonly backboneKeys?: ReadonlySet<string>;
 	/** Aborts when the server closes. */
 	readonly closing: AbortSignal;
 }
@@ -76,7 +39,7 @@ async function serve(
 	}
 	const body = await readBody(request);
 	if (body === null) return failure(413, "body", `The body exceeds ${spliceLimits.bodyBytesMax} bytes`);
-	const caller = authenticate(route.caller, request, { path: target, body }, parts);
+	const caller = authenticateCaller(route.caller, request, { path: target, body }, parts);
 	if (!caller.ok) {
 		const answer = failure(caller.status, caller.reason, "The request is not authorised");
 		return caller.reason === "skew" ? { ...answer, headers: timeHeader(parts.clock) } : answer;
@@ -88,31 +51,6 @@ async function serve(
 		key: caller.key,
 		signal: goneSignal(response, parts.closing),
 	});
-}
-
-type CallerCheck =
-	| { readonly ok: true; readonly key: Uint8Array | null }
-	| { readonly ok: false; readonly status: 401 | 403; readonly reason: string };
-
-function authenticate(
-	kind: CallerKind,
-	{ method = "", headers }: IncomingMessage,
-	{ path, body }: { path: string; body: Uint8Array },
-	{ clock, nonces, secret, backboneKeys }: RouterParts,
-): CallerCheck {
-	if (kind === "anyone") return { ok: true, key: null };
-	const check = checkRequest(
-		headers.authorization,
-		{ method, path, body },
-		{ clock, nonces, ...(secret === undefined ? {} : { secret }) },
-	);
-	if (!check.ok) return { ok: false, status: 401, reason: check.reason };
-	const key = check.by === "key" ? check.key : null;
-	if (kind === "gateway" ? key !== null : key === null) return { ok: false, status: 403, reason: "caller" };
-	if (kind === "backbone" && backboneKeys?.has(addressOf(key!)) !== true) {
-		return { ok: false, status: 403, reason: "not_listed" };
-	}
-	return { ok: true, key };
 }
 
 /** The values of a pattern's `:name` segments, or null where the path is another. */
@@ -175,13 +113,3 @@ const statuses: Partial<Record<string, number>> = {
 	diverged: 409,
 	payment: 409,
 };
-
-/** Our time in unix seconds, told to a peer whose signature's time is too far off. */
-export function timeHeader(clock: Clock): Record<string, string> {
-	return { "X-Kvasir-Time": String(Math.floor(clock.now() / 1000)) };
-}
-
-/** An error's answer: `{"error":{"code","message"}}`. */
-export function failure(status: number, code: string, message: string): RouteAnswer {
-	return { status, json: { error: { code, message } } };
-}

@@ -4,7 +4,7 @@ import { addressOf, keyOf } from "../io/base58.ts";
 import type { SignedClaim } from "../ledger/gateway-claims.ts";
 import type { GatewayStore } from "../ledger/gateway-store.ts";
 import { readCount, readJson } from "./read-request.ts";
-import { failure, type Route, type RouteAnswer, type RouteRequest } from "./router.ts";
+import { failure, type Route, type RouteAnswer, type RouteRequest } from "./route.ts";
 
 // The gateway's public wallet API. Bytes are hex (ledgerId) or base64 (signature), keys base58, every bigint a decimal string.
 //

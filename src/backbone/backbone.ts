@@ -1,23 +1,22 @@
-import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Clock } from "../io/clock.ts";
-import type { KeyPair } from "../io/crypto.ts";
-import type { Logger } from "../io/log.ts";
-import type { Random } from "../io/random.ts";
 import { limits } from "../protocol/limits.ts";
-import { closeCodes, type ModelFacts } from "../protocol/messages.ts";
+import { closeCodes } from "../protocol/messages.ts";
+import { Audits } from "./audits.ts";
+import type { BackboneEvent, BackboneOptions } from "./backbone-options.ts";
 import { type Gaps, gapsIn, waitForCoverage } from "./coverage.ts";
-import { type AcceptedDispatch, Dispatcher } from "./dispatcher.ts";
-import { createHubApi, type HubFacts } from "./hub-api.ts";
+import { Dispatcher } from "./dispatcher.ts";
+import { createHubApi, type HubApi } from "./hub-api.ts";
 import { type ListenAddress, listen } from "./listen.ts";
 import { type ParkEvent, type Parking, parkedDefault, startParking } from "./park.ts";
-import type { HubAddress } from "./park-dial.ts";
 import { ReceiptBook, type ReceiptEvent } from "./receipt-book.ts";
 import { createReception } from "./reception.ts";
-import { createRelayServer } from "./relay-server.ts";
+import { createRelayServer, type RelayServer } from "./relay-server.ts";
 import type { RemoteExperts } from "./remote.ts";
 import { Roster, type RosterEvent } from "./roster.ts";
 import { type BackboneSnapshot, countsSnapshot, type WorkerSnapshot, workerSnapshot } from "./snapshot.ts";
-import type { WorkerLink } from "./worker-link.ts";
+import type { WorkerLink, WorkerListener } from "./worker-link.ts";
+
+export type { BackboneEvent, BackboneOptions } from "./backbone-options.ts";
 
 /** The fixed part of a dispatch's deadline: a round trip around the world and a busy worker. */
 const deadlineMsDefault = 3_000;
@@ -25,228 +24,248 @@ const deadlineMsDefault = 3_000;
 const drainLookMs = 20;
 /** When a worker may dial again after this backbone said goodbye. */
 const comeBackMs = 1_000;
-/** Ended links that snapshots still show. */
-const departedMax = 1000;
 /** How long closing waits for the hub to acknowledge the last receipts. */
 const flushMs = 5_000;
-
-export type BackboneEvent =
-	| RosterEvent
-	| ParkEvent
-	| ReceiptEvent
-	| { readonly event: "listening"; readonly address: ListenAddress }
-	| { readonly event: "holding" | "draining"; readonly worker: WorkerLink };
-
-export interface BackboneOptions {
-	readonly identity: KeyPair;
-	readonly model: ModelFacts;
-	/** Park connections at this hub, and post receipts to it. */
-	readonly hub?: HubAddress;
-	/** Connections kept parked; default 4. */
-	readonly park?: number;
-	/** Listen for dispatch connections, beside or instead of parking. */
-	readonly listen?: ListenAddress;
-	/** The hub's API, where the hub dials us (`--dispatch`) and nothing is parked. */
-	readonly paidBy?: HubFacts;
-	/** Folder of the sessions' journals; without one a killed process loses what was not receipted. */
-	readonly journals?: string;
-	readonly deadlineMs?: number;
-	/** May workers sum whole rows (mode 1)? Default true; an audit of single partials needs false. */
-	readonly wholeRows?: boolean;
-	/** Keys of other backbones that workers should link to as well. */
-	readonly vouchesFor?: readonly Uint8Array[];
-	readonly heartbeatMs?: number;
-	readonly deadMs?: number;
-	/** Answers plain HTTP requests of workers (manifest, slices). */
-	readonly serve?: (request: IncomingMessage, response: ServerResponse) => void;
-	/** Sees every accepted answer: audits. */
-	readonly accepted?: (dispatch: AcceptedDispatch) => void;
-	readonly clock: Clock;
-	readonly random: Random;
-	readonly log: Logger;
-}
-
-/** The swarm's side of the backbone: it owns the sockets, and never computes. */
-export interface Backbone {
-	readonly remote: RemoteExperts;
-	/** Where it listens; null where it only parks. */
-	readonly address: ListenAddress | null;
-	readonly workers: readonly WorkerLink[];
-	/** Calls `listener` for each event until the returned function is called. */
-	subscribe(listener: (event: BackboneEvent) => void): () => void;
-	/** The experts of these layers that no worker holds now. */
-	gaps(layers: readonly number[]): Gaps;
-	/** Resolves when every expert of the layers has a holder. Throws `timeout`. */
-	waitForCoverage(layers: readonly number[], options: { timeoutMs: number; signal?: AbortSignal }): Promise<void>;
-	snapshot(): BackboneSnapshot;
-	/** Receipts for everything settled so far, sent; true when the hub has acknowledged all. */
-	flushReceipts(): Promise<boolean>;
-	readonly receipts: ReceiptBook;
-	/** No work for this key for a while: it answered wrongly. */
-	quarantine(worker: WorkerLink): void;
-	/** Dials the hub again now, whatever the backoff. */
-	redial(): void;
-	/** No new work; what is in flight finishes (or `graceMs` passes), receipts are exchanged, every worker gets a goodbye. */
-	drain(reason: string, graceMs: number): Promise<void>;
-	close(): Promise<void>;
-}
+/** Ended links that snapshots still show. */
+const departedMax = 1_000;
 
 /** Starts the backbone's side of the swarm. Throws `network` when it cannot listen; a hub that is away is dialled until it is there. */
 export async function startBackbone(options: BackboneOptions): Promise<Backbone> {
-	const { identity, model, clock, random, log } = options;
-	const closing = new AbortController();
-	const listeners = new Set<(event: BackboneEvent) => void>();
-	const emit = (event: BackboneEvent) => {
-		for (const listener of listeners) listener(event);
-	};
-	let parking: Parking | null = null;
-	const departed: WorkerSnapshot[] = [];
-	let accepting = true;
-	let hubSeen = false;
+	const backbone = new Backbone(options);
+	await backbone.start();
+	return backbone;
+}
 
-	const api = createHubApi({ identity, clock, random });
-	const hub = () => parking?.hub ?? options.paidBy ?? null;
-	const journals = options.journals ?? null;
-	const book = new ReceiptBook({ identity, model, clock, random, log, api, hub, journals, emit: receiptEvent });
-	const roster = new Roster({ model, clock, log, emit: rosterEvent });
-	const paid = options.hub !== undefined || options.paidBy !== undefined;
+/** The swarm's side of the backbone: it owns the sockets, and never computes. */
+export class Backbone {
+	readonly receipts: ReceiptBook;
+	readonly #options: BackboneOptions;
+	readonly #clock: Clock;
+	readonly #closing = new AbortController();
+	readonly #listeners = new Set<(event: BackboneEvent) => void>();
+	readonly #api: HubApi;
+	readonly #roster: Roster;
+	readonly #audits: Audits | null;
+	readonly #dispatcher: Dispatcher;
+	readonly #server: RelayServer;
+	readonly #departed: WorkerSnapshot[] = [];
+	#address: ListenAddress | null = null;
+	#parking: Parking | null = null;
+	#accepting = true;
+	#hubSeen = false;
 
-	function rosterEvent(event: RosterEvent): void {
-		if (event.event === "joined" && paid) book.open(event.worker);
-		if (event.event === "left" && event.worker.answeredPairs > 0) {
-			departed.push(workerSnapshot(event.worker));
-			if (departed.length > departedMax) departed.shift();
-		}
-		emit(event);
-	}
-	function parkEvent(event: ParkEvent): void {
-		// Recovered sessions wait for a ledger to be receipted in.
-		if (event.event === "parked" && !hubSeen) void book.flush();
-		hubSeen ||= event.event === "parked";
-		emit(event);
-	}
-	function receiptEvent(event: ReceiptEvent): void {
-		if (event.event === "disputed") {
-			event.worker.drain("disputed", limits.deadMs);
-			void farewell(event.worker, "disputed", limits.deadMs);
-		}
-		emit(event);
-	}
-
-	/** Lets a draining worker finish, exchanges receipts, says goodbye. */
-	async function farewell(worker: WorkerLink, reason: string, graceMs: number): Promise<void> {
-		const giveUpAtMs = clock.monotonic() + graceMs;
-		while (worker.lane.inFlight > 0 && clock.monotonic() < giveUpAtMs) await clock.sleep(drainLookMs);
-		await book.issue(worker);
-		worker.bye(reason, "", comeBackMs);
-	}
-
-	const dispatcher = new Dispatcher({
-		roster,
-		model,
-		clock,
-		account: book,
-		deadlineMs: options.deadlineMs ?? deadlineMsDefault,
-		wholeRows: options.wholeRows ?? true,
-		...(options.accepted === undefined ? {} : { accepted: options.accepted }),
-	});
-	const receive = createReception({
-		identity,
-		model,
-		clock,
-		random,
-		log,
-		roster,
-		vouchesFor: options.vouchesFor ?? [],
-		heartbeatMs: options.heartbeatMs ?? limits.heartbeatMs,
-		deadMs: options.deadMs ?? limits.deadMs,
-		signal: closing.signal,
-		listener: {
-			holding: (worker) => emit({ event: "holding", worker }),
-			draining(worker, { graceMs }) {
-				emit({ event: "draining", worker });
-				void farewell(worker, "drained", graceMs);
-			},
-			countersigned: (worker, countersign) => book.countersigned(worker, countersign),
-			sent: (worker, id) => book.sent(worker, id),
-		},
-	});
-	const server = createRelayServer({
-		log,
-		receive: (transport, from) =>
-			accepting ? receive(transport, from) : transport.close(closeCodes.goingAway, "closing"),
-		...(options.serve === undefined ? {} : { serve: options.serve }),
-	});
-	await book.recover();
-	const address = options.listen === undefined ? null : await listen(server, options.listen);
-	if (address !== null) queueMicrotask(() => emit({ event: "listening", address }));
-	if (options.hub !== undefined) {
-		parking = startParking({
-			hub: options.hub,
-			model: model.name,
-			count: options.park ?? parkedDefault,
-			identity,
-			clock,
-			random,
+	constructor(options: BackboneOptions) {
+		const { identity, model, clock, random, log } = options;
+		this.#options = options;
+		this.#clock = clock;
+		this.#api = createHubApi({ identity, clock, random });
+		this.#roster = new Roster({ model, clock, log, emit: (event) => this.#rosterEvent(event) });
+		this.receipts = new ReceiptBook({
+			...{ identity, model, clock, random, log },
+			api: this.#api,
+			hub: () => this.#parking?.hub ?? options.paidBy ?? null,
+			journals: options.journals ?? null,
+			audited: async (worker) => this.#audits?.finish(worker),
+			emit: (event) => this.#receiptEvent(event),
+		});
+		this.#audits = this.#openAudits();
+		this.#dispatcher = new Dispatcher({
+			...{ model, clock },
+			roster: this.#roster,
+			account: this.receipts,
+			deadlineMs: options.deadlineMs ?? deadlineMsDefault,
+			wholeRows: options.wholeRows ?? true,
+			accepted: (dispatch) => this.#audits?.accepted(dispatch),
+		});
+		const receive = createReception({
+			...{ identity, model, clock, random, log },
+			roster: this.#roster,
+			listener: this.#workerListener(),
+			vouchesFor: options.vouchesFor ?? [],
+			heartbeatMs: options.heartbeatMs ?? limits.heartbeatMs,
+			deadMs: options.deadMs ?? limits.deadMs,
+			signal: this.#closing.signal,
+		});
+		this.#server = createRelayServer({
 			log,
-			adopt: (socket) => server.adopt(socket),
-			emit: parkEvent,
+			receive: (transport, from) => {
+				if (this.#accepting) void receive(transport, from);
+				else transport.close(closeCodes.goingAway, "closing");
+			},
+			...(options.serve === undefined ? {} : { serve: options.serve }),
 		});
 	}
 
-	const gaps = (layers: readonly number[]) => gapsIn(roster.coverage(), model.experts, layers);
-	function subscribe(listener: (event: BackboneEvent) => void): () => void {
-		listeners.add(listener);
-		return () => listeners.delete(listener);
+	/** Takes up what a process before this one left, then opens the listener and parks. Called once, by `startBackbone`. */
+	async start(): Promise<void> {
+		const { hub, park, model, identity, clock, random, log } = this.#options;
+		await this.receipts.recover();
+		if (this.#options.listen !== undefined) this.#address = await listen(this.#server, this.#options.listen);
+		if (hub === undefined) return;
+		this.#parking = startParking({
+			...{ hub, identity, clock, random, log },
+			model: model.name,
+			count: park ?? parkedDefault,
+			adopt: (socket) => this.#server.adopt(socket),
+			emit: (event) => this.#parkEvent(event),
+		});
 	}
 
-	return {
-		remote: dispatcher,
-		address,
-		receipts: book,
-		get workers() {
-			return roster.workers;
-		},
-		subscribe,
-		gaps,
-		waitForCoverage: (layers, limitsOfWait) =>
-			waitForCoverage({ gaps: () => gaps(layers), changed: (listener) => subscribe(listener), clock }, limitsOfWait),
-		snapshot: () => ({
-			workers: roster.workers.map(workerSnapshot),
-			served: [...departed, ...roster.workers.map(workerSnapshot).filter(({ pairs }) => pairs > 0)],
-			...countsSnapshot(dispatcher.counts),
-			paidPairs: book.counts.paidPairs,
-			unpaid: Object.fromEntries(book.counts.unpaid),
-			receipts: { issued: book.counts.receipts, pending: book.pending },
-			parked: parking?.parked ?? 0,
+	get remote(): RemoteExperts {
+		return this.#dispatcher;
+	}
+
+	/** Where it listens; null where it only parks. */
+	get address(): ListenAddress | null {
+		return this.#address;
+	}
+
+	get workers(): readonly WorkerLink[] {
+		return this.#roster.workers;
+	}
+
+	/** Calls `listener` for each event until the returned function is called. */
+	subscribe(listener: (event: BackboneEvent) => void): () => void {
+		this.#listeners.add(listener);
+		return () => this.#listeners.delete(listener);
+	}
+
+	/** The experts of these layers that no worker holds now. */
+	gaps(layers: readonly number[]): Gaps {
+		return gapsIn(this.#roster.coverage(), this.#options.model.experts, layers);
+	}
+
+	/** Resolves when every expert of the layers has a holder. Throws `timeout`, or the signal's reason. */
+	waitForCoverage(layers: readonly number[], waiting: { timeoutMs: number; signal?: AbortSignal }): Promise<void> {
+		const changed = (listener: () => void) => this.subscribe(listener);
+		return waitForCoverage({ gaps: () => this.gaps(layers), changed, clock: this.#clock }, waiting);
+	}
+
+	snapshot(): BackboneSnapshot {
+		const workers = this.#roster.workers.map(workerSnapshot);
+		const { model } = this.#options;
+		const { counts, pending } = this.receipts;
+		return {
+			workers,
+			served: [...this.#departed, ...workers.filter(({ pairs }) => pairs > 0)],
+			...countsSnapshot(this.#dispatcher.counts),
+			paidPairs: counts.paidPairs,
+			unpaid: Object.fromEntries(counts.unpaid),
+			receipts: { issued: counts.receipts, pending },
+			audits: { passed: 0, failed: 0, skipped: 0, ...this.#audits?.counts },
+			parked: this.#parking?.parked ?? 0,
 			covered: {
-				experts: roster.coverage().reduce((covered, holders) => covered + Math.min(1, holders), 0),
+				experts: this.#roster.coverage().reduce((covered, holders) => covered + Math.min(1, holders), 0),
 				of: model.layers * model.experts,
 			},
-		}),
-		flushReceipts: () => book.flush(),
-		quarantine: (worker) => roster.quarantine(worker),
-		redial: () => parking?.redial(),
-		async drain(reason, graceMs) {
-			accepting = false;
-			await parking?.close();
-			const workers = roster.workers;
-			for (const worker of workers) worker.drain(reason, graceMs);
-			await Promise.all(workers.map((worker) => farewell(worker, reason, graceMs)));
-			await Promise.race([book.flush(), clock.sleep(flushMs)]);
-		},
-		async close() {
-			accepting = false;
-			dispatcher.close();
-			await parking?.close();
-			const ended = roster.workers.map((worker) => worker.link.ended);
-			for (const worker of roster.workers) worker.link.close(closeCodes.goingAway, "closing");
-			closing.abort();
-			await server.close();
-			await Promise.all(ended);
-			await Promise.race([book.flush(), clock.sleep(flushMs)]);
-			await api.close();
-			await book.close();
-		},
-	};
+		};
+	}
+
+	/** Receipts for everything settled so far, sent; true when the hub has acknowledged all. */
+	flushReceipts(): Promise<boolean> {
+		return this.receipts.flush();
+	}
+
+	/** Dials the hub again now, whatever the backoff: SIGHUP, wake, a changed route. */
+	redial(): void {
+		this.#parking?.redial();
+	}
+
+	/** No new work; what is in flight finishes (or `graceMs` passes), receipts are exchanged, every worker gets a goodbye. */
+	async drain(reason: string, graceMs: number): Promise<void> {
+		this.#accepting = false;
+		await this.#parking?.close();
+		await Promise.all(this.#roster.workers.map((worker) => this.#sendHome(worker, reason, graceMs)));
+		await this.#flushBriefly();
+	}
+
+	async close(): Promise<void> {
+		this.#accepting = false;
+		this.#dispatcher.close();
+		await this.#parking?.close();
+		const workers = this.#roster.workers;
+		for (const worker of workers) worker.link.close(closeCodes.goingAway, "closing");
+		this.#closing.abort();
+		await this.#server.close();
+		await Promise.all(workers.map((worker) => worker.link.ended));
+		await this.#flushBriefly();
+		await this.#api.close();
+		await this.receipts.close();
+	}
+
+	async #flushBriefly(): Promise<void> {
+		const enough = new AbortController();
+		const timeout = this.#clock.sleep(flushMs, enough.signal).catch(() => {});
+		await Promise.race([this.receipts.flush(), timeout]);
+		enough.abort();
+	}
+
+	/** Asks a worker to stop, lets it finish, exchanges receipts, says goodbye. */
+	#sendHome(worker: WorkerLink, reason: string, graceMs: number): Promise<void> {
+		worker.drain(reason, graceMs);
+		return this.#farewell(worker, reason, graceMs);
+	}
+
+	async #farewell(worker: WorkerLink, reason: string, graceMs: number): Promise<void> {
+		const giveUpAtMs = this.#clock.monotonic() + graceMs;
+		while (worker.lane.inFlight > 0 && this.#clock.monotonic() < giveUpAtMs) await this.#clock.sleep(drainLookMs);
+		await this.#audits?.finish(worker);
+		await this.receipts.issue(worker);
+		worker.bye(reason, "", comeBackMs);
+	}
+
+	#openAudits(): Audits | null {
+		const { audits, model, clock, random, log } = this.#options;
+		if (audits === undefined) return null;
+		return new Audits({
+			...{ ...audits, model, clock, random, log },
+			hold: (worker, id) => this.receipts.hold(worker, id),
+			release: (worker, id) => this.receipts.release(worker, id),
+			condemn: (worker) => {
+				this.receipts.condemn(worker);
+				this.#roster.quarantine(worker);
+			},
+			emit: (event) => this.#emit(event),
+		});
+	}
+
+	#workerListener(): WorkerListener {
+		return {
+			holding: (worker) => this.#emit({ event: "holding", worker }),
+			draining: (worker, { graceMs }) => {
+				this.#emit({ event: "draining", worker });
+				void this.#farewell(worker, "drained", graceMs);
+			},
+			countersigned: (worker, countersign) => this.receipts.countersigned(worker, countersign),
+			sent: (worker, id) => this.receipts.sent(worker, id),
+		};
+	}
+
+	#rosterEvent(event: RosterEvent): void {
+		const { hub, paidBy } = this.#options;
+		if (event.event === "joined" && (hub !== undefined || paidBy !== undefined)) this.receipts.open(event.worker);
+		if (event.event === "left" && event.worker.answeredPairs > 0) {
+			this.#departed.push(workerSnapshot(event.worker));
+			if (this.#departed.length > departedMax) this.#departed.shift();
+		}
+		this.#emit(event);
+	}
+
+	#parkEvent(event: ParkEvent): void {
+		// Recovered sessions wait for a ledger to be receipted in.
+		if (event.event === "parked" && !this.#hubSeen) {
+			this.#hubSeen = true;
+			void this.receipts.flush();
+		}
+		this.#emit(event);
+	}
+
+	#receiptEvent(event: ReceiptEvent): void {
+		if (event.event === "disputed") void this.#sendHome(event.worker, "disputed", limits.deadMs);
+		this.#emit(event);
+	}
+
+	#emit(event: BackboneEvent): void {
+		for (const listener of this.#listeners) listener(event);
+	}
 }

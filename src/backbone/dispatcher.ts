@@ -1,8 +1,9 @@
 import { KvasirError } from "../errors.ts";
 import type { Clock } from "../io/clock.ts";
 import { limits } from "../protocol/limits.ts";
-import type { Dispatch, ModelFacts } from "../protocol/messages.ts";
+import type { ModelFacts } from "../protocol/messages.ts";
 import { AnswerBuffer } from "./answer-buffer.ts";
+import type { AcceptedDispatch } from "./audits.ts";
 import { dispatchMessage } from "./dispatch-rows.ts";
 import type { Outcome } from "./lane.ts";
 import { type PlannedDispatch, planDispatches } from "./plan.ts";
@@ -17,16 +18,6 @@ export interface DispatchAccount {
 	unpaid(worker: WorkerLink, id: number, reason: "late" | "non_finite" | "cancelled_late"): void;
 	/** Refused, or its link ended: nothing to pay. */
 	void(worker: WorkerLink, id: number): void;
-}
-
-/** An accepted answer, for audits. */
-export interface AcceptedDispatch {
-	readonly worker: WorkerLink;
-	readonly id: number;
-	readonly asked: Omit<Dispatch, "kind" | "id" | "deadlineMs">;
-	/** The answer's tensor, f32 little-endian. */
-	readonly vectors: Uint8Array;
-	readonly sequence: readonly number[];
 }
 
 /** What the dispatcher did since it started; pairs are distinct (row, expert) pairs. */

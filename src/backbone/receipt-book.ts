@@ -41,6 +41,8 @@ export interface ReceiptBookParts {
 	readonly hub: () => HubFacts | null;
 	/** Where sessions' journals are kept; null: nowhere, and a killed process loses what was not receipted. */
 	readonly journals: string | null;
+	/** Resolves when a worker's audits are done, the tail's included; called before the last receipts of a session. */
+	readonly audited?: (worker: WorkerLink) => Promise<void>;
 	readonly emit: (event: ReceiptEvent) => void;
 }
 
@@ -88,7 +90,7 @@ export class ReceiptBook implements DispatchAccount {
 			const session = new SessionReceipts({ facts, link: null, journal, identity, clock });
 			this.#sessions.set(session.session, session);
 			for (const { number, submission } of journal.state.open) this.#post(session, { number, submission });
-			void this.#end(session);
+			void this.#end(session, null);
 		}
 	}
 
@@ -110,7 +112,7 @@ export class ReceiptBook implements DispatchAccount {
 		const journal = folder === null ? null : SessionJournal.create({ folder, clock }, facts);
 		const session = new SessionReceipts({ facts, link: worker.link, journal, identity, clock });
 		this.#sessions.set(session.session, session);
-		worker.link.ended.then(() => this.#end(session));
+		worker.link.ended.then(() => this.#end(session, worker));
 	}
 
 	sent(worker: WorkerLink, id: number): void {
@@ -239,8 +241,9 @@ export class ReceiptBook implements DispatchAccount {
 	}
 
 	/** The link is gone: the dispatcher settles what was open within this turn of the event loop, then the last receipts go out. */
-	async #end(session: SessionReceipts): Promise<void> {
+	async #end(session: SessionReceipts, worker: WorkerLink | null): Promise<void> {
 		while (session.open > 0) await this.#parts.clock.sleep(settleEveryMs);
+		if (worker !== null) await this.#parts.audited?.(worker);
 		session.over = true;
 		await this.#issueInTurn(session);
 	}

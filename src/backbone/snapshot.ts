@@ -35,6 +35,8 @@ export interface BackboneSnapshot {
 	/** Dispatches not paid, by reason. */
 	readonly unpaid: Readonly<Record<string, number>>;
 	readonly receipts: { readonly issued: number; readonly pending: number };
+	/** Answers recomputed here; skipped: drawn, and over the time that audits may take. */
+	readonly audits: { readonly passed: number; readonly failed: number; readonly skipped: number };
 	/** Sockets waiting at the hub. */
 	readonly parked: number;
 	/** Experts with at least one holder that may be asked, of all. */

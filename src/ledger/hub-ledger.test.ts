@@ -72,6 +72,24 @@ it("two processes' worth of threads share one gateway store", async () => {
 	await Promise.all([one.close(), two.close()]);
 });
 
+it("two hubs on one file take turns and leave one chain", async () => {
+	const location = join(await temporaryHome(), "hub.db");
+	const hubs = await Promise.all([1, 2].map(() => openHubLedger(location, { clock: systemClock })));
+	await Promise.all(
+		hubs.flatMap((hub, i) =>
+			[1, 2, 3].map(async (n) => {
+				const s = testSession(hub.ledgerId, { worker: `worker ${i} ${n}` });
+				for (const receipt of receiptChain(s, [1, 2, 3, 4, 5])) {
+					expect(await hub.acceptReceipt(submissionOf(s, receipt), originOf(s))).toMatchObject({ status: "confirmed" });
+				}
+			}),
+		),
+	);
+	expect(await hubs[0]!.checkChain()).toEqual([]);
+	expect(await hubs[1]!.entriesAfter(0, genesisHash, 100)).toMatchObject({ head: 30 });
+	await Promise.all(hubs.map((hub) => hub.close()));
+});
+
 it("commits receipts that come together in few transactions, each durable before its answer", async () => {
 	const heads: number[] = [];
 	const location = join(await temporaryHome(), "hub.db");

@@ -216,4 +216,41 @@ describe.each(databasesUnderTest("hub"))("openHubStore() on $name", ({ name, loc
 			{ numRuns: name === "SQLite" ? 15 : 4 },
 		);
 	});
+
+	// Two stores in one thread would wait for each other on SQLite: hub-ledger.test.ts has two threads.
+	it.skipIf(skip || name === "SQLite")(
+		"numbers the entries of two hubs on one database without a gap, as they commit",
+		async () => {
+			const where = await location();
+			const parts = { clock: fakeClock(), random: seededRandom(seed++) };
+			const hubs = [await openHubStore(where, parts), await openHubStore(where, parts)];
+			stores.push(...hubs);
+			const reader = await openHubStore(where, parts);
+			stores.push(reader);
+			const posting = hubs.flatMap((hub, i) =>
+				[1, 2, 3, 4].map(async (n) => {
+					const s = testSession(hub.ledgerId, { worker: `worker ${i} ${n}` });
+					for (const receipt of receiptChain(s, [1, 2, 3, 4, 5])) await accept(hub, s, receipt);
+				}),
+			);
+			let ended = false;
+			const posted = Promise.all(posting).then(() => {
+				ended = true;
+			});
+			let cursor = { after: 0, hash: genesisHash };
+			for (let last = false; !last; ) {
+				last = ended;
+				const page = await reader.entriesAfter(cursor.after, cursor.hash, 7);
+				if ("diverged" in page) throw new Error("the reader's past changed");
+				for (const entry of page.entries) {
+					expect(entry.number).toBe(cursor.after + 1);
+					cursor = { after: entry.number, hash: entry.hash };
+				}
+				if (page.entries.length > 0) last = false;
+			}
+			await posted;
+			expect(cursor.after).toBe(40);
+			expect(await reader.checkChain()).toEqual([]);
+		},
+	);
 });

@@ -171,10 +171,11 @@ test("a value that is not finite ends the step, naming the place", async () => {
 		return decoder;
 	};
 	for (const [tensor, place] of [
-		["blk.1.attn_norm.weight", "layer 1"],
-		["blk.2.post_attention_norm.weight", "the router of layer 2"],
-		["blk.3.attn_k_norm.weight", "the mixer of layer 3"],
-		["output_norm.weight", "the logits"],
+		["blk.1.attn_norm.weight", "layer 1: a projection into its mixer"],
+		["blk.2.post_attention_norm.weight", "layer 2: a logit of the router"],
+		["blk.3.attn_k_norm.weight", "layer 3: the output of its mixer"],
+		["blk.0.ssm_norm.weight", "layer 0: the output of its mixer"],
+		["output_norm.weight", "decode: a logit"],
 	] as const) {
 		const decoder = await spoiled(tensor);
 		const chunk = { sequence: decoder.newSequence(), tokens: [1, 2], wantLogits: "last", phase: "prefill" } as const;

@@ -6,7 +6,7 @@ import type { ExpertBlock } from "./expert-block.ts";
 import type { LocalExperts } from "./local-experts.ts";
 import type { Mixer } from "./mixer.ts";
 import type { RemoteLayers } from "./remote-layers.ts";
-import { addRows, normRows, requireFinite } from "./rows.ts";
+import { addRows, namingLayer, normRows, requireFinite } from "./rows.ts";
 import type { Sequence } from "./sequence.ts";
 import { type Chunk, layOutStep, type Step } from "./step.ts";
 import type { StepTimes, Stopwatch } from "./step-times.ts";
@@ -78,12 +78,16 @@ export class Decoder {
 		}
 		const rows = new Float32Array(residual.length);
 		for (const [index, layer] of layers.entries()) {
-			normRows(residual, step.count, layer.mixerNorm, rmsEpsilon, rows, `the input of layer ${index}`);
-			stopwatch.lap("restMs");
-			await this.#addMixer(residual, rows, index, step);
-			normRows(residual, step.count, layer.expertNorm, rmsEpsilon, rows, `the mixer of layer ${index}`);
-			stopwatch.lap("restMs");
-			await layer.experts.addTo(residual, rows, step);
+			try {
+				normRows(residual, step.count, layer.mixerNorm, rmsEpsilon, rows, "its input");
+				stopwatch.lap("restMs");
+				await this.#addMixer(residual, rows, layer.mixer, step);
+				normRows(residual, step.count, layer.expertNorm, rmsEpsilon, rows, "the sum with its mixer's output");
+				stopwatch.lap("restMs");
+				await layer.experts.addTo(residual, rows, step);
+			} catch (error) {
+				throw namingLayer(error, index);
+			}
 		}
 		for (const { sequence, tokens } of chunks) sequence.length += tokens.length;
 		return this.#logits(residual, step);
@@ -94,11 +98,10 @@ export class Decoder {
 	}
 
 	/** Projects all rows together, mixes sequence by sequence, projects back, and adds to the residual. */
-	async #addMixer(residual: Float32Array, rows: Float32Array, index: number, step: Step): Promise<void> {
-		const { stopwatch, layers } = this.#parts;
-		const { mixer } = layers[index]!;
+	async #addMixer(residual: Float32Array, rows: Float32Array, mixer: Mixer, step: Step): Promise<void> {
+		const { stopwatch } = this.#parts;
 		const projected = await mixer.input.multiply(rows, step.count);
-		for (const part of projected) requireFinite(part, `the projections of layer ${index}`);
+		for (const part of projected) requireFinite(part, "a projection into its mixer");
 		stopwatch.lap("matricesMs");
 		let mixed: Float32Array;
 		if (step.spans.length === 1) {
@@ -107,6 +110,7 @@ export class Decoder {
 			mixed = new Float32Array(step.count * mixer.width);
 			for (const span of step.spans) mixed.set(await mixer.mix(projected, span), span.firstRow * mixer.width);
 		}
+		requireFinite(mixed, "the output of its mixer");
 		stopwatch.lap("mixerMs");
 		const [output] = await mixer.output.multiply(mixed, step.count);
 		stopwatch.lap("matricesMs");
@@ -128,7 +132,7 @@ export class Decoder {
 		}
 		normRows(rows, wantedCount, outputNorm, rmsEpsilon, rows, "the output of the last layer");
 		const [logits] = await head.multiply(rows, wantedCount);
-		requireFinite(logits!, "the logits");
+		requireFinite(logits!, "a logit");
 		stopwatch.lap("headMs");
 		let next = 0;
 		return wanted.map(({ count }) => {

@@ -53,8 +53,8 @@ export class ExpertBlock {
 	async addTo(residual: Float32Array, rows: Float32Array, step: Step): Promise<void> {
 		const { stopwatch } = this.#parts;
 		const [logits, gates] = (await this.#router.multiply(rows, step.count)) as [Float32Array, Float32Array];
-		requireFinite(logits, `the router of layer ${this.#layer}`);
-		requireFinite(gates, `the gate of the shared expert of layer ${this.#layer}`);
+		requireFinite(logits, "a logit of the router");
+		requireFinite(gates, "the gate of the shared expert");
 		const routes = route(logits, step.count, this.#shape.experts, this.#shape.topK);
 		stopwatch.lap("routerMs");
 		const vectors = await this.#vectors(rows, routes, step);

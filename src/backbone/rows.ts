@@ -56,5 +56,16 @@ export function requireFinite(values: Float32Array, where: string): void {
 }
 
 function nonFinite(where: string): KvasirError {
-	return new KvasirError("non_finite", `Cannot decode: a value is not finite in ${where}`, { facts: { where } });
+	return new KvasirError("non_finite", `Cannot decode: ${where} is not finite`, { facts: { where } });
+}
+
+/** Adds to a `non_finite` error, from here or from an engine, the layer it happened in; leaves others alone. */
+export function namingLayer(error: unknown, layer: number): unknown {
+	if (!(error instanceof KvasirError) || error.code !== "non_finite") return error;
+	const { where } = error.facts;
+	const what = where === "row" || where === "result" ? `a ${where} of a matrix or expert` : where;
+	return new KvasirError("non_finite", `Cannot decode layer ${layer}: ${what} is not finite`, {
+		cause: error,
+		facts: { ...error.facts, layer },
+	});
 }

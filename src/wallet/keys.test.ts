@@ -7,7 +7,7 @@ import { temporaryHome } from "../../test/support/temporary-home.ts";
 import { addressOf } from "../io/base58.ts";
 import { verifySignature } from "../io/crypto.ts";
 import { systemRandom } from "../io/random.ts";
-import { derive, seedOfMnemonic } from "./mnemonic.ts";
+import { derive } from "./mnemonic.ts";
 import { loadNodeKey, nodeKeyPath } from "./node-key.ts";
 import {
 	createWallet,
@@ -199,6 +199,17 @@ describe("the wallet file's versions", () => {
 		expect((await unlockWallet(home, passphrase)).publicKey).toEqual(key.publicKey);
 	});
 
+	it.runIf(hasOpenssl)("a key that is not encrypted is refused, with what to do, and left as it is", async () => {
+		const home = await temporaryHome();
+		openssl("genpkey", "-algorithm", "ed25519", "-out", walletPath(home));
+		await chmod(walletPath(home), 0o600);
+		const before = await readFile(walletPath(home), "utf8");
+		for (const use of [walletAddress(home), unlockWallet(home, passphrase)]) {
+			await expect(use).rejects.toMatchObject({ code: "bad_file", hint: expect.stringContaining("wallet import") });
+		}
+		expect(await readFile(walletPath(home), "utf8")).toBe(before);
+	});
+
 	it("version 1, as the first release wrote it, opens", async () => {
 		const home = await temporaryHome();
 		await writeFile(walletPath(home), await readFile(new URL("./wallet-v1.test.pem", import.meta.url)), {
@@ -219,9 +230,5 @@ describe("the wallet file's versions", () => {
 			mode: 0o600,
 		});
 		await expect(unlockWallet(home, passphrase)).rejects.toMatchObject({ code: "bad_file" });
-	});
-
-	it("the test sentence's key is the one in the version 1 file", () => {
-		expect(seedOfMnemonic(abandon)).toHaveLength(32);
 	});
 });

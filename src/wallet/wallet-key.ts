@@ -1,4 +1,4 @@
-import { generateKeyPairSync, type KeyObject } from "node:crypto";
+import type { KeyObject } from "node:crypto";
 import { join } from "node:path";
 import { KvasirError } from "../errors.ts";
 import { addressOf, keyOf } from "../io/base58.ts";
@@ -41,7 +41,7 @@ interface Parts {
 /** Makes the home's wallet. Throws `payment` when there is one, `passphrase` when it is too short. */
 export async function createWallet(parts: Parts & { readonly mnemonic: boolean }): Promise<NewWallet> {
 	const mnemonic = parts.mnemonic ? newMnemonic(parts.random) : null;
-	const key = mnemonic === null ? generateKeyPairSync("ed25519").privateKey : keyOfSeed(seedOfMnemonic(mnemonic));
+	const key = keyOfSeed(mnemonic === null ? parts.random.bytes(32) : seedOfMnemonic(mnemonic));
 	return { address: await store(parts, key), mnemonic };
 }
 
@@ -134,6 +134,11 @@ async function requireWallet(home: string): Promise<string> {
 function readHeader(home: string, text: string): { address: string | null } {
 	const start = text.indexOf("-----BEGIN");
 	if (start < 0) throw new KvasirError("bad_file", `Cannot read ${walletPath(home)}: no PEM in it`);
+	if (!text.startsWith("-----BEGIN ENCRYPTED PRIVATE KEY-----", start)) {
+		throw new KvasirError("bad_file", `Cannot use ${walletPath(home)}: the key in it is not encrypted`, {
+			hint: "Move it away, then: kvasir wallet import FILE",
+		});
+	}
 	if (start === 0) return { address: null };
 	const fields = new Map(
 		text

@@ -1,6 +1,6 @@
 import { readFile, stat } from "node:fs/promises";
 import { KvasirError } from "../errors.ts";
-import type { Certificate } from "../splice/gateway-server.ts";
+import type { Certificate } from "../splice/certificate.ts";
 import type { Context } from "./context.ts";
 
 const checkMs = 30_000;

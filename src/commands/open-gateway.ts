@@ -1,6 +1,6 @@
 import type { GatewayStore } from "../ledger/gateway-store.ts";
+import type { Certificate } from "../splice/certificate.ts";
 import { type Gateway, startGateway } from "../splice/gateway.ts";
-import type { Certificate } from "../splice/gateway-server.ts";
 import { walletRoutes } from "../splice/wallet-routes.ts";
 import type { Context } from "./context.ts";
 import { dialAt, listenAt } from "./listen-at.ts";

@@ -2,6 +2,7 @@ import http, { type IncomingMessage, type RequestListener, type ServerResponse }
 import https from "node:https";
 import type { Socket } from "node:net";
 import { type GatewaySpliceParts, peerOf } from "./ask-hub.ts";
+import { type Certificate, useCertificate } from "./certificate.ts";
 import { createCounted } from "./counted.ts";
 import { sliceThroughHub } from "./gateway-slice.ts";
 import { spliceWorker } from "./gateway-splice.ts";
@@ -11,11 +12,8 @@ import { internalRefusal, parserRefusal, type Refusal } from "./refusals.ts";
 import { refuseResponse, refuseSocket } from "./refuse.ts";
 import { readWorkerTarget } from "./targets.ts";
 
-/** PEM texts. */
-export interface Certificate {
-	readonly cert: string | Buffer;
-	readonly key: string | Buffer;
-}
+/** Characters of a stranger's Host header that go into the log. */
+const hostShownMax = 128;
 
 function httpOptions(headMs: number) {
 	return {
@@ -35,24 +33,16 @@ export function createGatewayServer(
 	parts: GatewaySpliceParts,
 ): http.Server | https.Server {
 	const { clock, log, metrics } = parts;
-	const server =
-		certificate === null
-			? http.createServer(httpOptions(parts.headMs))
-			: https.createServer({
-					...httpOptions(parts.headMs),
-					...certificate,
-					minVersion: "TLSv1.2",
-					handshakeTimeout: spliceLimits.tlsHandshakeMs,
-					// An end in one direction leaves the other, as on plain sockets.
-					allowHalfOpen: true,
-				} as https.ServerOptions);
+	const server = certificate === null ? http.createServer(httpOptions(parts.headMs)) : tlsServer(certificate, parts);
 	server.maxConnections = spliceLimits.connectionsMax;
 	limitConnections(server, parts);
 
 	function report(request: IncomingMessage | null, refusal: Refusal): void {
 		metrics.request(refusal.reason);
 		const peer = request === null ? undefined : peerOf(request, parts);
-		log.info({ reason: refusal.reason, peer }, "refused");
+		// The name that was dialled explains most wrong signatures: it is not the one given with --public-host.
+		const host = request?.headers.host?.slice(0, hostShownMax);
+		log.info({ reason: refusal.reason, peer, host }, "refused");
 	}
 
 	server.on("upgrade", (request, stream, head) => {
@@ -84,6 +74,17 @@ export function createGatewayServer(
 	});
 	server.on("tlsClientError", () => metrics.request("tls_handshake"));
 	server.on("drop", () => metrics.request("connections_full"));
+	return server;
+}
+
+function tlsServer(certificate: Certificate, { headMs }: GatewaySpliceParts): https.Server {
+	const server = https.createServer({
+		...httpOptions(headMs),
+		handshakeTimeout: spliceLimits.tlsHandshakeMs,
+		// An end in one direction leaves the other, as on plain sockets.
+		allowHalfOpen: true,
+	} as https.ServerOptions);
+	useCertificate(server, certificate);
 	return server;
 }
 

@@ -1,6 +1,5 @@
 import http from "node:http";
 import https from "node:https";
-import { KvasirError } from "../errors.ts";
 import type { Clock } from "../io/clock.ts";
 import type { Logger } from "../io/log.ts";
 import type { Random } from "../io/random.ts";
@@ -8,16 +7,17 @@ import { createNonceCache } from "../protocol/nonce-cache.ts";
 import { type Admission, openAdmission } from "./admission.ts";
 import { type AdmitLimits, createAdmitter, defaultAdmitLimits } from "./admit.ts";
 import type { GatewaySpliceParts } from "./ask-hub.ts";
+import { type Certificate, useCertificate } from "./certificate.ts";
 import { gatewayAdminRoutes } from "./gateway-admin.ts";
 import { createGatewayMetrics } from "./gateway-metrics.ts";
-import { type Certificate, createGatewayServer } from "./gateway-server.ts";
-import { spliceLimits } from "./limits.ts";
+import { createGatewayServer } from "./gateway-server.ts";
 import { type ListenAddress, type Listener, listen } from "./listener.ts";
-import { createLiveLinks, type LiveLinks } from "./live-links.ts";
+import { createLiveLinks } from "./live-links.ts";
 import { ownLinksRoute } from "./own-links.ts";
 import { trustedProxies } from "./peer-address.ts";
 import type { Route } from "./route.ts";
 import { createRouter } from "./router.ts";
+import { sweepBanned } from "./sweep-banned.ts";
 import { within } from "./within.ts";
 
 export interface GatewayOptions {
@@ -58,7 +58,7 @@ export interface Gateway {
 	close(): Promise<void>;
 }
 
-/** Starts a gateway. Throws `network` when an address cannot be listened on, `usage` for a bad CIDR. */
+/** Starts a gateway. Throws `network` when an address cannot be listened on, `tls` for a bad certificate, `usage` for a bad CIDR. */
 export async function startGateway(options: GatewayOptions, { clock, random, log }: GatewayParts): Promise<Gateway> {
 	const closing = new AbortController();
 	const nonces = createNonceCache(clock);
@@ -68,12 +68,12 @@ export async function startGateway(options: GatewayOptions, { clock, random, log
 	let listener: Listener | null = null;
 	const draining = () => isDraining;
 	const metrics = createGatewayMetrics(links, () => listener?.connections ?? 0);
-	const publicHosts = () => (options.publicHosts.length > 0 ? options.publicHosts : ownHosts(listener?.address));
+	let publicHosts = options.publicHosts;
 	const limits = { ...defaultAdmitLimits, ...options.limits };
 	const parts: GatewaySpliceParts = {
 		hub: options.hub,
 		hubSecret: options.hubSecret,
-		admitter: createAdmitter({ publicHosts, admission, limits, clock, random, nonces }),
+		admitter: createAdmitter({ publicHosts: () => publicHosts, admission, limits, clock, random, nonces }),
 		proxies: trustedProxies(options.trustProxy ?? []),
 		links,
 		metrics,
@@ -88,31 +88,20 @@ export async function startGateway(options: GatewayOptions, { clock, random, log
 	const routes = createRouter([ownLinksRoute(links), ...(options.routes ?? [])], routerParts);
 	const server = createGatewayServer(options.certificate, routes, parts);
 	const adminRoutes = gatewayAdminRoutes({ metrics, links, admission: admission.mode, clock, draining });
-	const adminServer = http.createServer(
-		{ headersTimeout: spliceLimits.headMs, requestTimeout: spliceLimits.headMs },
-		createRouter(adminRoutes, routerParts),
-	);
-	const admin = await listen(adminServer, options.admin);
+	const admin = await listen(http.createServer(createRouter(adminRoutes, routerParts)), options.admin);
 	listener = await listen(server, options.listen).catch(async (error) => {
 		await admin.close();
 		throw error;
 	});
 	const { address } = listener;
+	if (publicHosts.length === 0) publicHosts = ownHosts(address, options.certificate === null ? "http" : "https");
 	const stopSweeping = sweepBanned(links, admission, { clock, log });
 
 	return {
 		address,
 		admin: admin.address,
 		useCertificate(certificate) {
-			if (!(server instanceof https.Server)) return;
-			try {
-				server.setSecureContext({ ...certificate, minVersion: "TLSv1.2" });
-			} catch (cause) {
-				throw new KvasirError("tls", `Cannot use the certificate: ${(cause as Error).message}`, {
-					cause,
-					hint: "Certificate and key must be PEM and belong together",
-				});
-			}
+			if (server instanceof https.Server) useCertificate(server, certificate);
 		},
 		async drain(graceMs) {
 			isDraining = true;
@@ -129,32 +118,9 @@ export async function startGateway(options: GatewayOptions, { clock, random, log
 	};
 }
 
-/** Ends the links of keys that were banned while they were linked. */
-function sweepBanned(
-	links: LiveLinks,
-	admission: Admission,
-	{ clock, log }: Pick<GatewayParts, "clock" | "log">,
-): () => void {
-	let cancel = clock.after(spliceLimits.banSweepMs, sweep);
-	let stopped = false;
-	async function sweep(): Promise<void> {
-		const banned = new Set(await admission.bannedOf([...new Set([...links].map(({ key }) => key))]));
-		for (const link of links) {
-			if (!banned.has(link.key)) continue;
-			log.info({ key: link.key, peer: link.peer }, "link cut: its key is banned");
-			link.cut();
-		}
-		if (!stopped) cancel = clock.after(spliceLimits.banSweepMs, sweep);
-	}
-	return () => {
-		stopped = true;
-		cancel();
-	};
-}
-
 /** The names under which a gateway without a public host is dialled: tests and loopback. */
-function ownHosts(address: ListenAddress | undefined): string[] {
-	if (address === undefined) return [];
-	const { host, port } = address;
-	return [`${host}:${port}`, `localhost:${port}`, `127.0.0.1:${port}`, `[::1]:${port}`];
+function ownHosts({ host, port }: ListenAddress, scheme: "http" | "https"): string[] {
+	const names = [host.includes(":") ? `[${host}]` : host, "localhost", "127.0.0.1", "[::1]"];
+	// As a worker writes it: without the scheme's default port.
+	return names.map((name) => new URL(`${scheme}://${name}:${port}`).host);
 }

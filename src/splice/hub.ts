@@ -42,8 +42,6 @@ export interface HubParts {
 export interface Hub {
 	readonly relay: ListenAddress;
 	readonly api: ListenAddress;
-	/** Bytes from the worker on a relay that is live here; null for any other. */
-	bytesFromWorker(relayId: string): number | null;
 	/** Takes no new workers; resolves when the live ones are gone or after `graceMs`. */
 	drain(graceMs: number): Promise<void>;
 	/** Ends everything; resolves when no socket is left and all counters are stored. */
@@ -94,9 +92,6 @@ export async function startHub(options: HubOptions, { clock, random, log, relays
 	return {
 		relay: relay.address,
 		api: api.address,
-		bytesFromWorker(relayId) {
-			return meter.find(relayId)?.bytesFromWorker ?? null;
-		},
 		async drain(graceMs) {
 			relay.stop();
 			await within(meter.settled(), graceMs, clock);

@@ -1,6 +1,6 @@
 import type { PlainError } from "../errors.ts";
 import type { ExpertWeights } from "../model/weight-matrix.ts";
-import type { ExpertBatch } from "./engine.ts";
+import type { DeviceProof, ExpertBatch } from "./engine.ts";
 
 // What crosses between an engine that computes in a thread or process of its own and the thread that asks it.
 
@@ -9,6 +9,12 @@ export type EngineCall =
 	| { readonly call: "load"; readonly layer: number; readonly expert: number; readonly weights: ExpertWeights }
 	| { readonly call: "unload"; readonly layer: number; readonly expert: number }
 	| { readonly call: "compute"; readonly batch: ExpertBatch };
+
+/** The answer to `open`. */
+export interface OpenedEngine {
+	readonly engineClass: string;
+	readonly proof: DeviceProof | undefined;
+}
 
 export type EngineReply =
 	| { readonly id: number; readonly value: unknown }

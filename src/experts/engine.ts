@@ -19,6 +19,20 @@ export interface ExpertBatch {
 	readonly weight?: Float32Array;
 }
 
+/** How a device showed, before it was used, that it computes the class's bytes, and that it does so itself. */
+export interface DeviceProof {
+	/** `webgpu:ID`, and the name the driver gives it. */
+	readonly id: string;
+	readonly name: string;
+	/** SHA-256 of the self-check's outputs; empty for a class without one. */
+	readonly selfCheck: Uint8Array;
+	readonly selfCheckMs: number;
+	/** The same expert and rows: milliseconds on the device, and on one core of this machine's CPU. */
+	readonly deviceMs: number;
+	readonly cpuMs: number;
+	readonly rows: number;
+}
+
 /**
  * Computes experts: pure functions `(row, expert) -> vector`, `y = Wdown (silu(Wgate x) * (Wup x))`.
  * An engine owns its memory and its threads; the caller's thread only waits.
@@ -26,6 +40,8 @@ export interface ExpertBatch {
 export interface ExpertEngine {
 	/** The class of bits it promises: `canonical-1`, `f32`, `ort:<version>:<provider>:<device>`. */
 	readonly engineClass: string;
+	/** Engines on a device other than the CPU. */
+	readonly proof?: DeviceProof;
 	/** Bytes an expert takes once loaded. */
 	readonly bytesHeld: number;
 	/** Loads an expert; replaces one already there. Throws `bad_weights`, `unsupported_type`, `unsupported_shape`, `out_of_memory`. */

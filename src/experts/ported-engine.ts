@@ -1,7 +1,7 @@
 import { errorFromPlain, KvasirError } from "../errors.ts";
 import type { ExpertWeights } from "../model/weight-matrix.ts";
-import type { ExpertBatch, ExpertEngine } from "./engine.ts";
-import type { EngineCall, EnginePort, EngineReply } from "./engine-port.ts";
+import type { DeviceProof, ExpertBatch, ExpertEngine } from "./engine.ts";
+import type { EngineCall, EnginePort, EngineReply, OpenedEngine } from "./engine-port.ts";
 
 /**
  * An engine behind a port. The buffers of a batch's rows are given up by the caller: they may move uncopied.
@@ -10,7 +10,7 @@ import type { EngineCall, EnginePort, EngineReply } from "./engine-port.ts";
 export async function openPortedEngine(port: EnginePort): Promise<PortedEngine> {
 	const calls = new Calls(port);
 	try {
-		return new PortedEngine(calls, (await calls.send({ call: "open" })) as string);
+		return new PortedEngine(calls, (await calls.send({ call: "open" })) as OpenedEngine);
 	} catch (error) {
 		await port.stop();
 		throw error;
@@ -19,15 +19,17 @@ export async function openPortedEngine(port: EnginePort): Promise<PortedEngine> 
 
 export class PortedEngine implements ExpertEngine {
 	readonly engineClass: string;
+	readonly proof?: DeviceProof;
 	/** Resolves when the other side is gone. */
 	readonly ended: Promise<void>;
 	readonly #calls: Calls;
 	readonly #held = new Set<string>();
 	bytesHeld = 0;
 
-	constructor(calls: Calls, engineClass: string) {
+	constructor(calls: Calls, { engineClass, proof }: OpenedEngine) {
 		this.#calls = calls;
 		this.engineClass = engineClass;
+		if (proof) this.proof = proof;
 		this.ended = calls.ended;
 	}
 

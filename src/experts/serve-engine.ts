@@ -1,6 +1,6 @@
 import { plainError } from "../errors.ts";
 import type { ExpertEngine } from "./engine.ts";
-import type { EngineCall, EngineReply } from "./engine-port.ts";
+import type { EngineCall, EngineReply, OpenedEngine } from "./engine-port.ts";
 
 /** The computing side: opens an engine at the first call, then answers one call after another. */
 export function serveEngine(
@@ -28,7 +28,7 @@ export function serveEngine(
 async function perform(engine: ExpertEngine, call: EngineCall): Promise<unknown> {
 	switch (call.call) {
 		case "open":
-			return engine.engineClass;
+			return { engineClass: engine.engineClass, proof: engine.proof } satisfies OpenedEngine;
 		case "load":
 			await engine.load(call.layer, call.expert, call.weights);
 			return engine.bytesHeld;

@@ -41,7 +41,7 @@ async function loadWebgpu(): Promise<Webgpu> {
 
 const softwareNames = /swiftshader|llvmpipe|lavapipe|software|warp|basic render/i;
 
-/** Every adapter that Dawn can open here, without opening one. */
+/** Every adapter that Dawn can open here, without opening one. Several devices of one name are one adapter: Dawn opens the first. */
 export async function listAdapters(): Promise<Adapter[]> {
 	const { create } = await loadWebgpu();
 	// Dawn lists its adapters only in the refusal of one that does not exist.
@@ -57,17 +57,16 @@ export async function listAdapters(): Promise<Adapter[]> {
 
 /** Reads lines such as ` * backend: 'vulkan', name: 'SwiftShader Device (Subzero)'`. */
 export function parseAdapterList(listing: string): Adapter[] {
-	const adapters: Adapter[] = [];
+	const adapters = new Map<string, Adapter>();
 	for (const [, backend = "", name = ""] of listing.matchAll(/backend: '([^']*)', name: '([^']*)'/g)) {
 		if (backend === "null") continue;
-		const plain = `${backend}-${name}`
+		const id = `${backend}-${name}`
 			.toLowerCase()
 			.replaceAll(/[^a-z0-9]+/g, "-")
 			.replace(/-$/, "");
-		const same = adapters.filter((adapter) => adapter.id === plain || adapter.id.startsWith(`${plain}.`)).length;
-		adapters.push({ id: same === 0 ? plain : `${plain}.${same}`, name, backend, software: softwareNames.test(name) });
+		adapters.set(id, { id, name, backend, software: softwareNames.test(name) });
 	}
-	return adapters;
+	return [...adapters.values()];
 }
 
 /** Opens the adapter of this id with its largest buffers. Throws `gpu_unavailable` with Dawn's own words. */
@@ -79,10 +78,8 @@ export async function openDevice(id: string): Promise<OpenDevice> {
 	try {
 		const adapter = await gpu.requestAdapter();
 		if (!adapter) throw new Error("no adapter was given");
-		const { maxBufferSize, maxStorageBufferBindingSize, maxComputeWorkgroupsPerDimension } = adapter.limits;
-		const device = await adapter.requestDevice({
-			requiredLimits: { maxBufferSize, maxStorageBufferBindingSize, maxComputeWorkgroupsPerDimension },
-		});
+		const { maxBufferSize, maxStorageBufferBindingSize } = adapter.limits;
+		const device = await adapter.requestDevice({ requiredLimits: { maxBufferSize, maxStorageBufferBindingSize } });
 		return { gpu, adapter, device, facts };
 	} catch (cause) {
 		throw new KvasirError("gpu_unavailable", `Cannot open the adapter "${id}": ${String((cause as Error).message)}`, {

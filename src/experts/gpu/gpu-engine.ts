@@ -103,6 +103,13 @@ export class GpuEngine implements ExpertEngine, MatrixEngine {
 		};
 	}
 
+	/** exp32 of each value (numerics.md), for the self-check. */
+	async exponentials(values: Float32Array): Promise<Float32Array> {
+		const submission = this.#submission(1);
+		const result = submission.exponentials(values);
+		return (await submission.finish(result, values.length)).values;
+	}
+
 	async close(): Promise<void> {
 		this.#open.device.destroy();
 	}

@@ -2,7 +2,7 @@ import { KvasirError } from "../../errors.ts";
 import type { Clock } from "../../io/clock.ts";
 import type { Logger } from "../../io/log.ts";
 import type { ExpertWeights } from "../../model/weight-matrix.ts";
-import type { ExpertBatch, ExpertEngine } from "../engine.ts";
+import type { DeviceProof, ExpertBatch, ExpertEngine } from "../engine.ts";
 import { openPortedEngine, type PortedEngine } from "../ported-engine.ts";
 import { forkDevice } from "./fork-device.ts";
 
@@ -31,6 +31,7 @@ export async function openGpuEngine(options: GpuHostOptions): Promise<ExpertEngi
  */
 class GpuHost implements ExpertEngine {
 	readonly engineClass = "canonical-1";
+	readonly proof: DeviceProof;
 	readonly #options: GpuHostOptions;
 	readonly #held = new Map<string, readonly [layer: number, expert: number]>();
 	readonly #closing = new AbortController();
@@ -42,6 +43,7 @@ class GpuHost implements ExpertEngine {
 	constructor(options: GpuHostOptions, engine: PortedEngine) {
 		this.#options = options;
 		this.#engine = engine;
+		this.proof = engine.proof!; // gpu-process.ts opens no engine without one
 		this.#supervise().catch(() => {}); // rejects only once closed
 	}
 

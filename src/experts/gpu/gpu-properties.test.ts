@@ -11,6 +11,8 @@ import { GpuEngine } from "./gpu-engine.ts";
 
 const types = Object.keys(tensorTypes) as TensorType[];
 const memoryBytes = 2 ** 26;
+/** A driver that computes on the CPU also compiles on the CPU. */
+const slowMs = 300_000;
 let engine: GpuEngine;
 let plain: GpuEngine;
 beforeAll(async () => {
@@ -47,7 +49,7 @@ const shapes = fc.record({
 	seed: fc.integer(),
 });
 
-describe.skipIf(!hasDevice).each(types)("%s on the device", (type) => {
+describe.skipIf(!hasDevice).each(types)("%s on the device", { timeout: slowMs }, (type) => {
 	it("equals the reference for any weights, rows and shape", async () => {
 		await fc.assert(
 			fc.asyncProperty(shapes, async ({ outputs, blocks, rows, seed }) => {
@@ -88,7 +90,7 @@ describe.skipIf(!hasDevice).each(types)("%s on the device", (type) => {
 	});
 });
 
-describe.skipIf(!hasDevice)("an expert on the device", () => {
+describe.skipIf(!hasDevice)("an expert on the device", { timeout: slowMs }, () => {
 	// Floats are slow on a driver that computes on the CPU, and have their own tests above.
 	const typeOf = fc.constantFrom(...types, "Q4_K" as const, "Q5_K" as const, "Q6_K" as const, "Q8_0" as const);
 	const experts = fc.record({

@@ -1,7 +1,7 @@
 /// <reference types="@webgpu/types" />
 import type { TensorType } from "../../model/weight-matrix.ts";
 import { dotWgsl, isBlockType } from "./wgsl-dot.ts";
-import { rowsWgsl, sumWgsl } from "./wgsl-rows.ts";
+import { exponentialsWgsl, rowsWgsl, sumWgsl } from "./wgsl-rows.ts";
 
 /** Bytes of the shape that every shader reads at binding 0. */
 export const shapeBytes = 32;
@@ -44,6 +44,11 @@ export class Pipelines {
 	/** Vectors, plan, sums, flags. */
 	get sumRows(): Kernel {
 		return this.#get("sum_rows", () => sumWgsl, "sum_rows", "rrww");
+	}
+
+	/** Source, result. */
+	get exponentials(): Kernel {
+		return this.#get("exponentials", () => exponentialsWgsl, "exponentials", "rw");
 	}
 
 	#get(key: string, code: () => string, entryPoint: string, access: string): Kernel {

@@ -119,6 +119,20 @@ export class Submission {
 		return summed;
 	}
 
+	/** exp32 of each value. */
+	exponentials(values: Float32Array): GPUBuffer {
+		const source = this.#scratch.upload("exponents", values);
+		const result = this.#scratch.get("exponentials", values.byteLength);
+		const groups = [Math.ceil(values.length / 64), 1] as const;
+		this.#steps.push({
+			kernel: this.#pipelines.exponentials,
+			shape: [values.length],
+			buffers: [source, result],
+			groups,
+		});
+		return result;
+	}
+
 	/**
 	 * Submits, waits, and gives back the result's words and the two flags (a row, a result that is not finite).
 	 * Throws `engine_failed` with the device's own words.

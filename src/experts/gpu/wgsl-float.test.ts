@@ -85,7 +85,7 @@ const magnitude = (word: number): number => word & 0x7fffffff;
 const number = (word: number): boolean => magnitude(word) <= 0x7f800000;
 const finite = (word: number): boolean => magnitude(word) < 0x7f800000;
 
-describe.skipIf(!hasDevice)("binary32 on integers, in a shader", () => {
+describe.skipIf(!hasDevice)("binary32 on integers, in a shader", { timeout: 300_000 }, () => {
 	it("multiplies as Math.fround does", () => compare("f_mul(x, y)", operands(1, number), (x, y) => Math.fround(x * y)));
 
 	it("adds as Math.fround does", () => compare("f_add(x, y)", operands(2, number), (x, y) => Math.fround(x + y)));

@@ -97,3 +97,16 @@ struct Shape { width: u32, first: u32, weights: u32, unused: u32 }
   summed[id.y * shape.width + id.x] = acc;
 }
 `;
+
+/** exp32 of each word, for the self-check: a silu test alone cannot see a wrong exp. */
+export const exponentialsWgsl = /* wgsl */ `
+${floatWgsl}
+struct Shape { count: u32, unused0: u32, unused1: u32, unused2: u32 }
+@group(0) @binding(0) var<uniform> shape: Shape;
+@group(0) @binding(1) var<storage, read> source: array<u32>;
+@group(0) @binding(2) var<storage, read_write> result: array<u32>;
+
+@compute @workgroup_size(64) fn exponentials(@builtin(global_invocation_id) id: vec3<u32>) {
+  if (id.x < shape.count) { result[id.x] = exp32(source[id.x]); }
+}
+`;

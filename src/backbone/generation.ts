@@ -57,7 +57,7 @@ export class Generation {
 	readonly #onToken: (token: number, index: number) => void;
 	readonly #tokens: number[] = [];
 	readonly #hash: Hash | null;
-	#kept: Float32Array | null = null;
+	readonly #kept: Float32Array[] | null;
 	#positions = 0;
 	/** Prompt tokens that went in. */
 	#prefilled = 0;
@@ -73,9 +73,9 @@ export class Generation {
 		this.#sequence = sequence;
 		this.#shape = shape;
 		this.#onToken = onToken;
-		const { logits = "none", prompt } = request;
+		const { logits = "none" } = request;
 		this.#hash = logits === "none" ? null : createHash("sha256");
-		if (logits === "keep") this.#kept = new Float32Array((prompt.length + this.#tokensMost - 1) * shape.vocab);
+		this.#kept = logits === "keep" ? [] : null;
 	}
 
 	get finished(): boolean {
@@ -120,7 +120,7 @@ export class Generation {
 			tokens: this.#tokens,
 			finish: this.#finish ?? "aborted",
 			positions: this.#positions,
-			logits: this.#kept?.subarray(0, this.#positions * this.#shape.vocab) ?? null,
+			logits: this.#kept && joined(this.#kept, this.#positions * this.#shape.vocab),
 			logitsSha256: this.#hash?.digest() ?? null,
 		};
 	}
@@ -134,7 +134,17 @@ export class Generation {
 	#record(logits: Float32Array): void {
 		if (!this.#hash) return;
 		this.#hash.update(new Uint8Array(logits.buffer, logits.byteOffset, logits.byteLength));
-		this.#kept?.set(logits, this.#positions * this.#shape.vocab);
+		this.#kept?.push(logits);
 		this.#positions += logits.length / this.#shape.vocab;
 	}
+}
+
+function joined(parts: readonly Float32Array[], length: number): Float32Array {
+	const whole = new Float32Array(length);
+	let start = 0;
+	for (const part of parts) {
+		whole.set(part, start);
+		start += part.length;
+	}
+	return whole;
 }

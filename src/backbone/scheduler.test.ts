@@ -84,6 +84,22 @@ test("an abort ends the text where it is; the others go on", async () => {
 	expect(before).toMatchObject({ tokens: [], finish: "aborted" });
 });
 
+test("an abort reaches a text that still waits", async () => {
+	const { scheduler } = await open({ activeMost: 1 });
+	const abort = new AbortController();
+	let ended = "";
+	const first = scheduler.generate(request({ maxTokens: 20 }), {
+		onToken: (_, index) => index === 3 && abort.abort(),
+	});
+	const second = scheduler.generate(request(), { signal: abort.signal });
+	first.then(() => {
+		ended ||= "first";
+	});
+	expect(await second).toMatchObject({ tokens: [], finish: "aborted" });
+	expect(ended).toBe("");
+	expect((await first).tokens.length).toBe(20);
+});
+
 test("a new text may be asked for the moment the last one ends", async () => {
 	const { scheduler } = await open();
 	for (let i = 0; i < 3; i++) expect((await scheduler.generate(request({ maxTokens: 1 }))).tokens).toEqual([337]);

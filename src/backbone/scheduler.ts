@@ -25,6 +25,14 @@ interface Job {
 	readonly reject: (error: unknown) => void;
 }
 
+const neverBegun: GenerationResult = {
+	tokens: [],
+	finish: "aborted",
+	positions: 0,
+	logits: null,
+	logitsSha256: null,
+};
+
 /** Decodes several texts together: each step takes the next rows of every active one, and a finished text makes room at once. */
 export class Scheduler {
 	readonly #decoder: Decoder;
@@ -78,14 +86,21 @@ export class Scheduler {
 			if (job.hooks.signal?.aborted) generation.abort();
 			this.#retire(generation, job);
 		}
-		while (this.#active.size < this.#options.activeMost && this.#waiting.length > 0) {
-			const job = this.#waiting.shift()!;
+		for (const job of this.#waiting.splice(0)) {
+			const isOver = this.#closed || job.hooks.signal?.aborted;
+			if (isOver) job.resolve(neverBegun);
+			else if (this.#active.size < this.#options.activeMost) this.#begin(job);
+			else this.#waiting.push(job);
+		}
+	}
+
+	#begin(job: Job): void {
+		try {
+			const { model } = this.#decoder;
 			const onToken = job.hooks.onToken ?? (() => {});
-			const decoder = this.#decoder;
-			const generation = new Generation(job.request, decoder.newSequence(), decoder.model.shape, onToken);
-			this.#active.set(generation, job);
-			if (this.#closed || job.hooks.signal?.aborted) generation.abort();
-			this.#retire(generation, job);
+			this.#active.set(new Generation(job.request, this.#decoder.newSequence(), model.shape, onToken), job);
+		} catch (error) {
+			job.reject(error); // no memory for another sequence
 		}
 	}
 

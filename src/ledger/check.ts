@@ -81,7 +81,9 @@ export async function readHubFigures(
 	const page = await hub.entriesAfter(cursor.after, cursor.hash, 1);
 	if ("diverged" in page)
 		wrong.push(`the gateway's cursor is entry ${cursor.after}, of which the hub has another or none`);
-	return { total: await hub.totals(0, null), notPolled: await hub.totals(cursor.after, null), wrong };
+	// Both sums end at one entry, so that what is posted meanwhile is in neither.
+	const upTo = "diverged" in page ? page.diverged.head : page.head;
+	return { total: await hub.totals(0, upTo), notPolled: await hub.totals(cursor.after, upTo), wrong };
 }
 
 function millionths(totals: readonly WalletTotal[]): Map<string, bigint> {

@@ -2,71 +2,19 @@ import fc from "fast-check";
 import { afterAll, describe, expect, it } from "vitest";
 import { databasesUnderTest } from "../../test/support/databases.ts";
 import { fakeClock } from "../../test/support/fake-clock.ts";
+import { claimOf, pageOf, type TestWork, testLedgerId, walletNamed } from "../../test/support/ledger-pages.ts";
 import { keyNamed } from "../../test/support/receipts.ts";
-import { addressOf } from "../io/base58.ts";
-import { claimText } from "../protocol/claim-text.ts";
 import { checkLedgers } from "./check.ts";
-import { type EntryPage, entryHash, genesisHash, type LedgerEntry } from "./entry.ts";
+import type { EntryPage } from "./entry.ts";
 import type { SignedClaim } from "./gateway-claims.ts";
 import { type GatewayStore, openGatewayStore } from "./gateway-store.ts";
 
-const ledgerId = "0123456789abcdef0123456789abcdef";
-const walletOf = (name: string) => addressOf(keyNamed(name).publicKey);
-
-interface Work {
-	readonly wallet: string;
-	readonly bytes: bigint;
-	readonly kind?: LedgerEntry["kind"];
-	readonly receipt?: string;
-	readonly rate?: bigint;
-}
-
-/** The page a hub would send for this work. */
-function pageOf(works: readonly Work[]): EntryPage {
-	let hash = genesisHash;
-	const entries = works.map((work, i): LedgerEntry => {
-		const kind = work.kind ?? "receipt";
-		const entry: Omit<LedgerEntry, "hash"> = {
-			number: i + 1,
-			kind,
-			receipt: work.receipt ?? (i + 1).toString(16).padStart(64, "0"),
-			backbone: walletOf("backbone"),
-			worker: walletOf("worker"),
-			payout: work.wallet,
-			session: "ab".repeat(16),
-			receiptNumber: i + 1,
-			pairs: 1n,
-			servedBytes: work.bytes,
-			paidBytes: kind === "receipt" ? work.bytes : 0n,
-			policy: 1,
-			rate: work.rate ?? 7_000_000n,
-			status: kind === "receipt" ? "unconfirmed" : kind === "confirm" ? "confirmed" : "conflict",
-			reason: kind === "conflict" ? "conflict" : null,
-			unpaid: { late: 2 },
-			atMs: 1_700_000_000_000 + i,
-		};
-		hash = entryHash(hash, entry);
-		return { ...entry, hash };
-	});
-	return { ledgerId, head: entries.length, entries };
-}
-
+const ledgerId = testLedgerId;
+const walletOf = walletNamed;
 const slice = (page: EntryPage, from: number, to: number): EntryPage => ({
 	...page,
 	entries: page.entries.slice(from, to),
 });
-
-function claimOf(name: string, number: number, nano: bigint, changes: Partial<SignedClaim> = {}): SignedClaim {
-	const key = keyNamed(name);
-	const claim = {
-		ledgerId: new Uint8Array(Buffer.from(ledgerId, "hex")),
-		wallet: key.publicKey,
-		number,
-		nano,
-		address: keyNamed(`${name}'s exchange`).publicKey,
-	};
-	return { ...claim, signature: key.sign(claimText(claim)), ...changes };
-}
 
 describe.each(databasesUnderTest("gateway"))("openGatewayStore() on $name", ({ name, location, skip, clean }) => {
 	const stores: GatewayStore[] = [];
@@ -275,7 +223,7 @@ describe.each(databasesUnderTest("gateway"))("openGatewayStore() on $name", ({ n
 		await fc.assert(
 			fc.asyncProperty(fc.array(step, { maxLength: 25 }), async (steps) => {
 				const store = await open();
-				const works: Work[] = [];
+				const works: TestWork[] = [];
 				for (const { what, name, number, nano } of steps) {
 					const id = `${walletOf(name)}.${number}`;
 					const wallet = walletOf(name);

@@ -75,7 +75,7 @@ async function startPostgres(binaries: string, purpose: string): Promise<Postgre
 	const script = 'postgres -F -D data -k "$PWD" -c listen_addresses= >log 2>&1 & cat >/dev/null; kill -INT $!; wait $!';
 	const shell = spawn("sh", ["-c", script], { ...user, env, cwd: folder, stdio: ["pipe", "ignore", "ignore"] });
 	const ended = new Promise((resolve) => shell.once("exit", resolve));
-	const deadline = performance.now() + 20_000;
+	const deadline = performance.now() + 50_000;
 	for (;;) {
 		try {
 			run("pg_isready", ["-q", "-h", folder]);

@@ -1,7 +1,9 @@
 import { cpus } from "node:os";
 import { KvasirError } from "../errors.ts";
+import { readAuthorities } from "../io/authorities.ts";
 import { addressOf, keyOf } from "../io/base58.ts";
-import { makePrivateFolder, readSmallFile } from "../io/files.ts";
+import { makePrivateFolder } from "../io/files.ts";
+import { type Outbound, openOutbound } from "../io/outbound.ts";
 import { openNamedModel } from "../model/resolve-model.ts";
 import { loadNodeKey } from "../wallet/node-key.ts";
 import { rememberGateway } from "../wallet/remembered-gateway.ts";
@@ -17,7 +19,6 @@ import type { JoinOptions } from "./join.ts";
 import { openPaidHome } from "./paid-home.ts";
 import { programVersion } from "./program-version.ts";
 
-const caBytesMax = 2 ** 20;
 /** Of the memory that is free: the rest is for sockets, messages and the system. */
 const memoryShare = 0.7;
 
@@ -40,20 +41,21 @@ export async function openJoin(
 	const { hidden, layers, experts } = model.shape;
 	const engine = await openWorkerEngine({ ...options, hidden, memoryBytes });
 	const paidHome = await openPaidHome(home, random);
+	const outbound = await openOutboundTo(target.url, context.host.env, options.ca);
 	const stop = new AbortController();
 	const close = async () => {
 		stop.abort(new KvasirError("closed", "Cannot go on: the worker is closing"));
 		await engine.close();
 		await model.weights.close();
 		await paidHome.close();
+		await outbound.close();
 	};
 	try {
 		await rememberGateway(home, target.url);
-		const ca = options.ca === undefined ? {} : { ca: await readAuthority(options.ca) };
 		const worker = await context.progress("loading experts", (say) =>
 			startWorker({
 				...{ gateway, backbone, identity, model, engine, memoryBytes, clock, random, log },
-				dial: webSocketDialer({ url: target.url, identity, clock, random, insecure: options.insecure, ...ca }),
+				dial: webSocketDialer({ url: target.url, identity, clock, random, insecure: options.insecure, outbound }),
 				payout: keyOf(payout),
 				ranges: options.hold.length === 0 ? null : options.hold.flatMap((hold) => parseHold(hold, { layers, experts })),
 				engineFacts: { device: cpuName(), memoryBytes, threads: options.threads, selfCheck: new Uint8Array(0) },
@@ -74,10 +76,14 @@ export async function openJoin(
 	}
 }
 
-async function readAuthority(path: string): Promise<string> {
-	const bytes = await readSmallFile(path, caBytesMax);
-	if (bytes !== null) return bytes.toString("utf8");
-	throw new KvasirError("file_missing", `Cannot read the certificate authority ${path}: no such file`);
+/** How the gateway is reached: proxy by the environment, trust by the distribution and `--ca`. */
+export async function openOutboundTo(
+	url: string,
+	env: Context["host"]["env"],
+	ca: string | undefined,
+): Promise<Outbound> {
+	const secure = /^(wss|https):/.test(url);
+	return openOutbound(new URL(url), { env, ...(secure && { authorities: await readAuthorities({ env, file: ca }) }) });
 }
 
 function cpuName(): string {

@@ -44,6 +44,20 @@ export function connectionError(where: string, cause: Error & { code?: string })
 	return new KvasirError("network", `Cannot connect to ${where}: ${errno || cause.message}`, { cause });
 }
 
+/** The error of a proxy that did not connect us; its words are not the gateway's. */
+export function proxyRefusal(where: string, status: number): KvasirError {
+	const [state, hint] =
+		status === 407
+			? ["it wants a user and a password", "HTTPS_PROXY=http://user:password@proxy.example:3128"]
+			: status === 403 || status === 405
+				? ["it does not allow that host or port", "Ask its operator to allow CONNECT to port 443 of the gateway"]
+				: ["it could not connect", "Is the gateway's host known to the proxy, and is the gateway running?"];
+	return new KvasirError("proxy", `Cannot connect to ${where} through the proxy: ${state} (HTTP ${status})`, {
+		hint,
+		facts: { status },
+	});
+}
+
 /** The error of an HTTP answer that is not 101; `facts.retryAfterMs` where the gateway named a time, `facts.offsetSeconds` for a clock it calls wrong. */
 export function upgradeError(
 	where: string,

@@ -1,18 +1,18 @@
-import type { Agent, ClientRequest, IncomingMessage } from "node:http";
+import type { ClientRequest, IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
-import { rootCertificates } from "node:tls";
 import { type ClientOptions, WebSocket } from "ws";
 import { KvasirError } from "../errors.ts";
 import { addressOf } from "../io/base58.ts";
 import type { Clock } from "../io/clock.ts";
 import type { KeyPair } from "../io/crypto.ts";
+import type { Outbound } from "../io/outbound.ts";
 import type { Random } from "../io/random.ts";
 import { signAuthorization } from "../protocol/authorization.ts";
 import { limits } from "../protocol/limits.ts";
 import type { Transport } from "../protocol/link.ts";
 import { subprotocol } from "../protocol/messages.ts";
 import { webSocketOptions, webSocketTransport } from "../protocol/websocket-transport.ts";
-import { connectionError, upgradeError } from "./dial-error.ts";
+import { connectionError, proxyRefusal, upgradeError } from "./dial-error.ts";
 
 /** Opens one connection to a gateway, ready for the handshake. */
 export type Dialer = (options: {
@@ -29,10 +29,8 @@ export interface WebSocketDialerParts {
 	readonly model?: string | undefined;
 	readonly clock: Clock;
 	readonly random: Random;
-	/** PEM of further certificates to trust. */
-	readonly ca?: string | undefined;
-	/** How connections are made where not directly: the one place for a proxy. */
-	readonly agent?: Agent | undefined;
+	/** How the gateway is reached: proxy and trust; absent: directly, trusting what Node trusts. */
+	readonly outbound?: Pick<Outbound, "agent" | "secureContext"> | undefined;
 	/** Allows `ws://` beyond loopback. */
 	readonly insecure?: boolean | undefined;
 	/** Called when the gateway called our clock wrong and its time worked. */
@@ -81,7 +79,7 @@ function isLoopback(host: string): boolean {
 }
 
 function dialOnce(
-	{ identity, model, clock, random, ca, agent }: WebSocketDialerParts,
+	{ identity, model, clock, random, outbound }: WebSocketDialerParts,
 	base: URL,
 	offsetSeconds: number,
 	{ backbone, signal }: Parameters<Dialer>[0],
@@ -93,13 +91,16 @@ function dialOnce(
 		{ label: "kvasir/1 relay", host: base.host, model: model ?? "" },
 		{ identity, clock, random, offsetSeconds },
 	);
+	let proxyStatus: number | null = null;
+	const agent = outbound?.agent((status) => {
+		proxyStatus = status;
+	});
 	const options: ClientOptions = {
 		...webSocketOptions,
 		headers: { authorization },
 		handshakeTimeout: limits.handshakeMs,
 		followRedirects: false,
-		// `ca` replaces the built-in list; "also trust" means both.
-		...(ca === undefined ? {} : { ca: [...rootCertificates, ca] }),
+		...(outbound?.secureContext ? { secureContext: outbound.secureContext } : {}),
 		...(agent === undefined ? {} : { agent }),
 	};
 	return new Promise((resolve, reject) => {
@@ -121,7 +122,9 @@ function dialOnce(
 		});
 		ws.once("unexpected-response", (request: ClientRequest, response: IncomingMessage) => {
 			settled();
-			reject(upgradeError(base.host, response.statusCode ?? 0, response.headers, clock.now() / 1000));
+			const status = response.statusCode ?? 0;
+			if (proxyStatus !== null) reject(proxyRefusal(base.host, proxyStatus));
+			else reject(upgradeError(base.host, status, response.headers, clock.now() / 1000));
 			response.resume();
 			request.destroy();
 		});

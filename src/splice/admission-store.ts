@@ -1,5 +1,4 @@
 import type { Kysely } from "kysely";
-import { KvasirError } from "../errors.ts";
 import { addressOf, keyOf } from "../io/base58.ts";
 import type { Clock } from "../io/clock.ts";
 import type { Random } from "../io/random.ts";
@@ -7,7 +6,7 @@ import { type Location, openDatabase } from "../ledger/database.ts";
 import { migrate } from "../ledger/migrate.ts";
 import type { AdmissionCheck } from "./admission.ts";
 import { type AdmissionTables, admissionMigrations } from "./admission-schema.ts";
-import { hashOf, type Invite, inviteOf, newInviteCode, spendInvite } from "./invites.ts";
+import { createInvite, type Invite, type InviteOptions, listInvites, revokeInvite, spendInvite } from "./invites.ts";
 
 /** Who may join, kept in the gateway's database: the gateway reads it, `kvasir gateway invite|ban|unban` writes it. */
 export interface AdmissionStore {
@@ -18,10 +17,7 @@ export interface AdmissionStore {
 	/** Those of `keys` that are banned. */
 	bannedOf(keys: readonly string[]): Promise<readonly string[]>;
 	/** A new single-use invite; `code` is the secret, told here and never again. */
-	createInvite(options: {
-		readonly validMs: number;
-		readonly note?: string;
-	}): Promise<Invite & { readonly code: string }>;
+	createInvite(options: InviteOptions): Promise<Invite & { readonly code: string }>;
 	/** Newest first, at most 1,000. */
 	listInvites(): Promise<readonly Invite[]>;
 	/** Throws `not_admitted` when there is no open invite of that id. */
@@ -37,8 +33,6 @@ export interface AdmissionStore {
 }
 
 const noteMax = 256;
-const listMax = 1_000;
-const validMsMax = 366 * 24 * 3_600_000;
 
 /** Opens (or creates) the admission tables at the gateway's database. Throws `ledger` or `version`. */
 export async function openAdmissionStore(
@@ -48,11 +42,6 @@ export async function openAdmissionStore(
 	const db = await openDatabase<AdmissionTables>(location);
 	const { kysely } = db;
 	await migrate(db as never, "admission", admissionMigrations);
-
-	async function invite(id: string): Promise<Invite> {
-		const row = await kysely.selectFrom("admission_invites").selectAll().where("id", "=", id).executeTakeFirstOrThrow();
-		return inviteOf(row, clock.now());
-	}
 
 	const bannedOf = async (keys: readonly string[]) => {
 		if (keys.length === 0) return [];
@@ -78,50 +67,9 @@ export async function openAdmissionStore(
 		},
 		bannedOf,
 		isBanned: async (key) => (await bannedOf([key])).length > 0,
-		async createInvite({ validMs, note = "" }) {
-			if (!(validMs > 0 && validMs <= validMsMax) || note.length > noteMax) {
-				throw new KvasirError(
-					"usage",
-					`Cannot create the invite: valid for at most 366 days, a note of ${noteMax} characters`,
-				);
-			}
-			const code = newInviteCode(random);
-			const id = Buffer.from(random.bytes(5)).toString("hex");
-			const now = BigInt(clock.now());
-			await kysely
-				.insertInto("admission_invites")
-				.values({
-					id,
-					code_hash: hashOf(code),
-					note,
-					created_at_ms: now,
-					expires_at_ms: now + BigInt(Math.floor(validMs)),
-					used_by: null,
-					used_at_ms: null,
-					revoked_at_ms: null,
-				})
-				.execute();
-			return { ...(await invite(id)), code };
-		},
-		async listInvites() {
-			const query = kysely.selectFrom("admission_invites").selectAll();
-			const rows = await query.orderBy("created_at_ms", "desc").orderBy("id").limit(listMax).execute();
-			return rows.map((row) => inviteOf(row, clock.now()));
-		},
-		async revokeInvite(id) {
-			const revoked = await kysely
-				.updateTable("admission_invites")
-				.set({ revoked_at_ms: BigInt(clock.now()) })
-				.where("id", "=", id)
-				.where("used_by", "is", null)
-				.where("revoked_at_ms", "is", null)
-				.returning("id")
-				.executeTakeFirst();
-			if (revoked !== undefined) return invite(id);
-			throw new KvasirError("not_admitted", `Cannot revoke the invite "${id}": there is no open one of that name`, {
-				hint: "List them with: kvasir gateway invite list; ban a key that has used one",
-			});
-		},
+		createInvite: (options) => createInvite(kysely, options, { random, nowMs: clock.now() }),
+		listInvites: () => listInvites(kysely, clock.now()),
+		revokeInvite: (id) => revokeInvite(kysely, id, clock.now()),
 		async allow(key) {
 			await kysely
 				.insertInto("admission_allowed")

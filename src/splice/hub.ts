@@ -9,7 +9,7 @@ import { createHubMetrics } from "./hub-metrics.ts";
 import { createHubServer } from "./hub-server.ts";
 import { spliceLimits } from "./limits.ts";
 import { type ListenAddress, listen } from "./listener.ts";
-import { createParkedSockets } from "./parked.ts";
+import { ParkedSockets } from "./parked.ts";
 import { createRelayMeter, type RelayMeter, type RelayStore } from "./relay-meter.ts";
 import type { Route } from "./route.ts";
 import { createRouter } from "./router.ts";
@@ -54,7 +54,7 @@ export async function startHub(options: HubOptions, { clock, random, log, relays
 	const nonces = createNonceCache(clock);
 	const backboneKeys = new Set(options.backboneKeys);
 	const meter = createRelayMeter(relays, { clock, log });
-	const parked = options.dispatch === undefined ? createParkedSockets(clock, options.backboneKeys) : null;
+	const parked = options.dispatch === undefined ? new ParkedSockets(clock, options.backboneKeys) : null;
 	const source = options.dispatch === undefined ? parked! : dialledBackbone(options.dispatch, clock);
 	const metrics = createHubMetrics(meter, parked);
 

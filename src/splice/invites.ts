@@ -1,4 +1,5 @@
-import type { Transaction } from "kysely";
+import type { Kysely, Transaction } from "kysely";
+import { KvasirError } from "../errors.ts";
 import { addressOf } from "../io/base58.ts";
 import { sha256 } from "../io/crypto.ts";
 import type { Random } from "../io/random.ts";
@@ -19,9 +20,62 @@ export interface Invite {
 const codePrefix = "kvasir-invite-";
 const codePattern = /^kvasir-invite-[1-9A-HJ-NP-Za-km-z]{16,22}$/;
 
-/** A fresh code: 128 random bits. */
-export function newInviteCode(random: Random): string {
-	return codePrefix + addressOf(random.bytes(16));
+const noteMax = 256;
+const listMax = 1_000;
+const validMsMax = 366 * 24 * 3_600_000;
+
+export interface InviteOptions {
+	/** How long it may be used; 366 days at most. */
+	readonly validMs: number;
+	/** For the operator: whom it is for. */
+	readonly note?: string;
+}
+
+/** Makes an invite; its code, 128 random bits, is in this answer and nowhere else. Throws `usage`. */
+export async function createInvite(
+	kysely: Kysely<AdmissionTables>,
+	{ validMs, note = "" }: InviteOptions,
+	{ random, nowMs }: { random: Random; nowMs: number },
+): Promise<Invite & { readonly code: string }> {
+	if (!(validMs >= 1 && validMs <= validMsMax) || note.length > noteMax) {
+		throw new KvasirError("usage", `Cannot create the invite: 366 days and a note of ${noteMax} characters at most`);
+	}
+	const code = codePrefix + addressOf(random.bytes(16));
+	const row: InviteRow = {
+		id: Buffer.from(random.bytes(5)).toString("hex"),
+		code_hash: hashOf(code),
+		note,
+		created_at_ms: BigInt(nowMs),
+		expires_at_ms: BigInt(nowMs) + BigInt(Math.floor(validMs)),
+		used_by: null,
+		used_at_ms: null,
+		revoked_at_ms: null,
+	};
+	await kysely.insertInto("admission_invites").values(row).execute();
+	return { ...inviteOf(row, nowMs), code };
+}
+
+/** Newest first. */
+export async function listInvites(kysely: Kysely<AdmissionTables>, nowMs: number): Promise<readonly Invite[]> {
+	const query = kysely.selectFrom("admission_invites").selectAll();
+	const rows = await query.orderBy("created_at_ms", "desc").orderBy("id").limit(listMax).execute();
+	return rows.map((row) => inviteOf(row, nowMs));
+}
+
+/** Takes an unused invite back. Throws `not_admitted` when there is none of that id. */
+export async function revokeInvite(kysely: Kysely<AdmissionTables>, id: string, nowMs: number): Promise<Invite> {
+	const revoked = await kysely
+		.updateTable("admission_invites")
+		.set({ revoked_at_ms: BigInt(nowMs) })
+		.where("id", "=", id)
+		.where("used_by", "is", null)
+		.where("revoked_at_ms", "is", null)
+		.returningAll()
+		.executeTakeFirst();
+	if (revoked !== undefined) return inviteOf(revoked, nowMs);
+	throw new KvasirError("not_admitted", `Cannot revoke the invite "${id}": there is no unused one of that name`, {
+		hint: "List them with: kvasir gateway invite list; ban a key that has used one",
+	});
 }
 
 /** Spends an invite for a key and allows the key, or says why the invite is no good; one use even when two come at once. */
@@ -60,12 +114,11 @@ export async function spendInvite(
 }
 
 /** What is stored of a code. */
-export function hashOf(code: string): string {
+function hashOf(code: string): string {
 	return Buffer.from(sha256(new TextEncoder().encode(code))).toString("hex");
 }
 
-/** A stored row as it is shown. */
-export function inviteOf(row: InviteRow, nowMs: number): Invite {
+function inviteOf(row: InviteRow, nowMs: number): Invite {
 	const expired = Number(row.expires_at_ms) <= nowMs;
 	const unused = row.revoked_at_ms !== null ? "revoked" : expired ? "expired" : "open";
 	return {

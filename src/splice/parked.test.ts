@@ -4,7 +4,7 @@ import { Duplex } from "node:stream";
 import { describe, expect, it } from "vitest";
 import { fakeClock } from "../../test/support/fake-clock.ts";
 import { spliceLimits } from "./limits.ts";
-import { createParkedSockets } from "./parked.ts";
+import { ParkedSockets } from "./parked.ts";
 
 const never = new AbortController().signal;
 setMaxListeners(0, never);
@@ -16,7 +16,7 @@ function stream(): Socket {
 
 function setUp() {
 	const clock = fakeClock();
-	const parked = createParkedSockets(clock, ["first", "second"]);
+	const parked = new ParkedSockets(clock, ["first", "second"]);
 	const park = (backbone: string, model = "tiny") => {
 		const socket = stream();
 		parked.add({ socket, backbone, model });
@@ -26,7 +26,7 @@ function setUp() {
 	return { clock, parked, park, take };
 }
 
-describe("createParkedSockets()", () => {
+describe("ParkedSockets", () => {
 	it("gives the newest socket of the first backbone on the list", async () => {
 		const { park, take } = setUp();
 		park("second");

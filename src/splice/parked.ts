@@ -31,113 +31,121 @@ export interface ParkedCount {
 	readonly parked: number;
 }
 
-/** The sockets that backbones keep ready here; each carries one request and is then gone. */
-export interface ParkedSockets extends BackboneSource {
-	/** False when this backbone has parked as many as it may. */
-	mayAdd(backbone: string): boolean;
-	/** Keeps a socket until it is taken or ends. */
-	add(parked: BackboneSocket): void;
-	counts(): readonly ParkedCount[];
-	readonly waiting: number;
-	close(): void;
-}
-
 interface Waiter {
 	readonly wish: BackboneWish;
 	settle(result: BackboneSocket | NoBackbone): void;
 }
 
-/** `order` ranks backbones: the one first on the hub's list serves those who do not ask for another. */
-export function createParkedSockets(clock: Clock, order: readonly string[]): ParkedSockets {
-	const parked = new Set<BackboneSocket>();
-	const waiters = new Set<Waiter>();
-	let closed = false;
+/** The sockets that backbones keep ready here; each carries one request and is then gone. */
+export class ParkedSockets implements BackboneSource {
+	readonly #clock: Clock;
+	/** Base58 keys by rank: the one first on the hub's list serves those who do not ask for another. */
+	readonly #order: readonly string[];
+	/** With what ends each one's parking. */
+	readonly #parked = new Map<BackboneSocket, () => void>();
+	readonly #waiters = new Set<Waiter>();
+	#closed = false;
 
-	const rank = ({ backbone }: BackboneSocket) => {
-		const at = order.indexOf(backbone);
-		return at < 0 ? order.length : at;
-	};
+	constructor(clock: Clock, order: readonly string[]) {
+		this.#clock = clock;
+		this.#order = order;
+	}
 
-	function pick({ model, backbone }: BackboneWish): BackboneSocket | "model_needed" | null {
-		const wanted = [...parked].filter(
+	/** False when this backbone has parked as many as it may. */
+	mayAdd(backbone: string): boolean {
+		const held = [...this.#parked.keys()].filter((one) => one.backbone === backbone).length;
+		return !this.#closed && held < spliceLimits.parkedPerBackboneMax;
+	}
+
+	/** Keeps a socket until it is taken or ends. */
+	add(one: BackboneSocket): void {
+		const { socket } = one;
+		// A parked socket says nothing and does not end; whichever it did, it is of no use. Reading notices both.
+		const breach = () => {
+			this.#release(one);
+			socket.destroy();
+		};
+		socket.on("data", breach).on("end", breach).on("close", breach);
+		this.#parked.set(one, () => socket.off("data", breach).off("end", breach).off("close", breach));
+		for (const waiter of this.#waiters) {
+			const found = this.#take(waiter.wish);
+			if (found === null) continue;
+			waiter.settle(found);
+			return;
+		}
+	}
+
+	/** A socket for this wish, at once or within 5 s. */
+	async take(wish: BackboneWish, signal: AbortSignal): Promise<BackboneSocket | NoBackbone> {
+		const found = this.#take(wish);
+		if (found !== null) return found;
+		if (this.#closed) return "closing";
+		if (this.#waiters.size >= spliceLimits.waitingMax) return "waiting_full";
+		return new Promise((resolve) => {
+			const waiter: Waiter = {
+				wish,
+				settle: (result) => {
+					this.#waiters.delete(waiter);
+					cancel();
+					signal.removeEventListener("abort", abort);
+					resolve(result);
+				},
+			};
+			const cancel = this.#clock.after(spliceLimits.parkedWaitMs, () => waiter.settle("none_parked"));
+			const abort = () => waiter.settle("closing");
+			this.#waiters.add(waiter);
+			signal.addEventListener("abort", abort, { once: true });
+			if (signal.aborted) abort();
+		});
+	}
+
+	/** What is parked now, by backbone and model. */
+	counts(): readonly ParkedCount[] {
+		const counts = new Map<string, ParkedCount>();
+		for (const { backbone, model } of this.#parked.keys()) {
+			const name = `${backbone} ${model}`;
+			counts.set(name, { backbone, model, parked: (counts.get(name)?.parked ?? 0) + 1 });
+		}
+		return [...counts.values()];
+	}
+
+	/** Workers that wait. */
+	get waiting(): number {
+		return this.#waiters.size;
+	}
+
+	/** Sends all who wait away and closes what is parked. */
+	close(): void {
+		this.#closed = true;
+		for (const waiter of this.#waiters) waiter.settle("closing");
+		for (const one of this.#parked.keys()) {
+			this.#release(one);
+			one.socket.destroy();
+		}
+	}
+
+	/** The best socket for a wish, no longer parked; null where there is none. */
+	#take({ model, backbone }: BackboneWish): BackboneSocket | "model_needed" | null {
+		const wanted = [...this.#parked.keys()].filter(
 			(one) => (backbone === "" || one.backbone === backbone) && (model === "" || one.model === model),
 		);
 		if (model === "" && new Set(wanted.map((one) => one.model)).size > 1) return "model_needed";
 		// The newest of the best: a connection that died unnoticed is more likely an old one.
-		return wanted.reduce<BackboneSocket | null>((best, one) => (best && rank(best) < rank(one) ? best : one), null);
+		const best = wanted.reduce<BackboneSocket | null>(
+			(found, one) => (found !== null && this.#rank(found) < this.#rank(one) ? found : one),
+			null,
+		);
+		if (best !== null) this.#release(best);
+		return best;
 	}
 
-	function release(one: BackboneSocket): void {
-		parked.delete(one);
-		one.socket.off("data", breach).off("end", breach).off("close", breach);
+	#release(one: BackboneSocket): void {
+		this.#parked.get(one)?.();
+		this.#parked.delete(one);
 	}
 
-	/** A parked socket says nothing and does not end; whichever it did, it is of no use. */
-	function breach(this: Socket): void {
-		for (const one of parked) if (one.socket === this) release(one);
-		this.destroy();
+	#rank({ backbone }: BackboneSocket): number {
+		const at = this.#order.indexOf(backbone);
+		return at < 0 ? this.#order.length : at;
 	}
-
-	return {
-		mayAdd(key) {
-			const held = [...parked].filter(({ backbone }) => backbone === key).length;
-			return !closed && held < spliceLimits.parkedPerBackboneMax;
-		},
-		add(one) {
-			parked.add(one);
-			// Reading, so that an end is noticed while nobody needs the socket.
-			one.socket.on("data", breach).on("end", breach).on("close", breach);
-			for (const waiter of waiters) {
-				const found = pick(waiter.wish);
-				if (found === null) continue;
-				if (typeof found === "object") release(found);
-				waiter.settle(found);
-				break;
-			}
-		},
-		async take(wish, signal) {
-			const found = pick(wish);
-			if (found !== null) {
-				if (typeof found === "object") release(found);
-				return found;
-			}
-			if (closed) return "closing";
-			if (waiters.size >= spliceLimits.waitingMax) return "waiting_full";
-			return new Promise((resolve) => {
-				const waiter: Waiter = {
-					wish,
-					settle(result) {
-						waiters.delete(waiter);
-						cancel();
-						signal.removeEventListener("abort", abort);
-						resolve(result);
-					},
-				};
-				const cancel = clock.after(spliceLimits.parkedWaitMs, () => waiter.settle("none_parked"));
-				const abort = () => waiter.settle("closing");
-				waiters.add(waiter);
-				signal.addEventListener("abort", abort, { once: true });
-				if (signal.aborted) abort();
-			});
-		},
-		counts() {
-			const counts = new Map<string, ParkedCount>();
-			for (const { backbone, model } of parked) {
-				const name = `${backbone} ${model}`;
-				counts.set(name, { backbone, model, parked: (counts.get(name)?.parked ?? 0) + 1 });
-			}
-			return [...counts.values()];
-		},
-		get waiting() {
-			return waiters.size;
-		},
-		close() {
-			closed = true;
-			for (const waiter of waiters) waiter.settle("closing");
-			for (const one of parked) {
-				release(one);
-				one.socket.destroy();
-			}
-		},
-	};
 }

@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { Kysely, PostgresDialect, type SqliteDatabase, SqliteDialect, sql } from "kysely";
 import { KvasirError } from "../errors.ts";
 
@@ -21,8 +22,21 @@ export function shownLocation(location: Location): string {
 	return isPostgres(location) ? location.replace(/\/\/[^@/]*@/, "//").replace(/\?.*$/, "") : location;
 }
 
+export interface OpenOptions {
+	/** Throw `file_missing` instead of creating an empty store: for commands that only look at one. @default false */
+	readonly mustExist?: boolean;
+}
+
 /** Opens or creates a database. Throws `ledger` when it cannot. */
-export async function openDatabase<Tables>(location: Location): Promise<Database<Tables>> {
+export async function openDatabase<Tables>(
+	location: Location,
+	{ mustExist = false }: OpenOptions = {},
+): Promise<Database<Tables>> {
+	if (mustExist && !isPostgres(location) && !existsSync(location)) {
+		throw new KvasirError("file_missing", `Cannot open the ledger at ${location}: there is none`, {
+			hint: "Name it with --db, or start the hub or gateway that makes it",
+		});
+	}
 	try {
 		return isPostgres(location) ? await openPostgres<Tables>(location) : await openSqlite<Tables>(location);
 	} catch (cause) {

@@ -1,11 +1,11 @@
 import type { Location } from "./database.ts";
-import type { GatewayStore } from "./gateway-store.ts";
+import type { GatewayStore, GatewayStoreOptions } from "./gateway-store.ts";
 import { StoreThread } from "./store-calls.ts";
 
-/** Opens (or creates) the gateway's store in a thread of its own: a file, `:memory:` or `postgres://...`. Throws `ledger` or `version`. */
+/** Opens (or creates) the gateway's store in a thread of its own: a file, `:memory:` or `postgres://...`. Throws `ledger`, `version` or `file_missing`. */
 export async function openGatewayLedger(
 	location: Location,
-	options: { readonly claimMinNano?: bigint } = {},
+	options: Omit<GatewayStoreOptions, "clock"> = {},
 ): Promise<GatewayStore> {
 	const { thread } = await StoreThread.open({ kind: "gateway", location, options });
 	return {

@@ -1,6 +1,6 @@
 import type { Kysely } from "kysely";
 import type { Clock } from "../io/clock.ts";
-import { type Location, openDatabase } from "./database.ts";
+import { type Location, type OpenOptions, openDatabase } from "./database.ts";
 import { type Balances, balancesOf } from "./double-entry.ts";
 import { type EntryPage, genesisHash, type ReceiptStatus } from "./entry.ts";
 import { type GatewayCheck, readGatewayCheck } from "./gateway-check.ts";
@@ -75,7 +75,7 @@ export interface GatewayStore {
 	close(): Promise<void>;
 }
 
-export interface GatewayStoreOptions {
+export interface GatewayStoreOptions extends OpenOptions {
 	readonly clock: Clock;
 	/** The least a claim may ask for, nano-KVR. @default 1 */
 	readonly claimMinNano?: bigint;
@@ -83,7 +83,7 @@ export interface GatewayStoreOptions {
 
 /** Opens the gateway's store in this thread; `openGatewayLedger` runs it in a thread of its own. */
 export async function openGatewayStore(location: Location, options: GatewayStoreOptions): Promise<GatewayStore> {
-	const db = await openDatabase<GatewayTables>(location);
+	const db = await openDatabase<GatewayTables>(location, options);
 	const { kysely } = db;
 	await migrate(db, "gateway", gatewayMigrations);
 	const empty = { ledger_id: null, cursor: 0n, cursor_hash: genesisHash, head: 0n, polled_at_ms: 0n, transactions: 0n };

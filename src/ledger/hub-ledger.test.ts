@@ -1,4 +1,4 @@
-import { writeFile } from "node:fs/promises";
+import { readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { fakeClock } from "../../test/support/fake-clock.ts";
@@ -62,6 +62,12 @@ it("says in words why a ledger cannot be opened", async () => {
 		expect(error).toMatchObject({ code: "ledger", message: expect.stringContaining("Cannot open the ledger at") });
 		expect(error.message).not.toContain("secret");
 	}
+	const missing = { clock: systemClock, mustExist: true };
+	await expect(openHubLedger(join(home, "hub.db"), missing)).rejects.toMatchObject({ code: "file_missing" });
+	await expect(openGatewayLedger(join(home, "gateway.db"), { mustExist: true })).rejects.toMatchObject({
+		code: "file_missing",
+	});
+	expect(await readdir(home)).toEqual(["garbage.db"]);
 });
 
 it("two processes' worth of threads share one gateway store", async () => {

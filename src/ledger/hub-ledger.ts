@@ -1,5 +1,5 @@
 import type { Clock } from "../io/clock.ts";
-import type { Location } from "./database.ts";
+import type { Location, OpenOptions } from "./database.ts";
 import type { HubStore } from "./hub-store.ts";
 import { StoreThread } from "./store-calls.ts";
 
@@ -9,15 +9,18 @@ export interface HubLedger extends HubStore {
 	waitForEntries(after: number, waitMs: number, signal?: AbortSignal): Promise<void>;
 }
 
-/** Opens (or creates) the hub's ledger: a file, `:memory:` or `postgres://...`. Throws `ledger` or `version`. */
-export async function openHubLedger(location: Location, { clock }: { clock: Clock }): Promise<HubLedger> {
+/** Opens (or creates) the hub's ledger: a file, `:memory:` or `postgres://...`. Throws `ledger`, `version` or `file_missing`. */
+export async function openHubLedger(
+	location: Location,
+	{ clock, ...options }: OpenOptions & { readonly clock: Clock },
+): Promise<HubLedger> {
 	let head = 0;
 	const waiting = new Set<() => void>();
 	const onHead = (newest: number) => {
 		head = Math.max(head, newest);
 		for (const wake of waiting) wake();
 	};
-	const { thread, opened } = await StoreThread.open({ kind: "hub", location }, onHead);
+	const { thread, opened } = await StoreThread.open({ kind: "hub", location, options }, onHead);
 	return {
 		ledgerId: opened,
 		acceptReceipt: (submission, origin) => thread.call("acceptReceipt", submission, origin),

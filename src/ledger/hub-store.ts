@@ -1,7 +1,7 @@
 import { sql } from "kysely";
 import type { Clock } from "../io/clock.ts";
 import type { Random } from "../io/random.ts";
-import { bytesOf, type Location, openDatabase } from "./database.ts";
+import { bytesOf, type Location, type OpenOptions, openDatabase } from "./database.ts";
 import { type Diverged, type EntryPage, genesisHash } from "./entry.ts";
 import { entryOf } from "./entry-row.ts";
 import { GroupCommit } from "./group-commit.ts";
@@ -55,7 +55,7 @@ export interface HubStore {
 	close(): Promise<void>;
 }
 
-export interface HubStoreOptions {
+export interface HubStoreOptions extends OpenOptions {
 	readonly clock: Clock;
 	readonly random: Random;
 	readonly policies?: readonly Policy[];
@@ -67,7 +67,7 @@ const groupMax = 256;
 
 /** Opens the hub's store in this thread; `openHubLedger` runs it in a thread of its own. */
 export async function openHubStore(location: Location, options: HubStoreOptions): Promise<HubStore> {
-	const db = await openDatabase<HubTables>(location);
+	const db = await openDatabase<HubTables>(location, options);
 	const { kysely } = db;
 	await migrate(db, "hub", hubMigrations);
 	const fresh = { id: 1n, ledger_id: hexOf(options.random.bytes(16)), head: 0n, head_hash: genesisHash };

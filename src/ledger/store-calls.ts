@@ -1,12 +1,13 @@
 import { Worker } from "node:worker_threads";
 import { type ErrorCode, KvasirError } from "../errors.ts";
 import { builtUrl } from "../io/built.ts";
-import type { Location } from "./database.ts";
+import type { Location, OpenOptions } from "./database.ts";
+import type { GatewayStoreOptions } from "./gateway-store.ts";
 
 /** What a store's thread is started with. */
 export type StoreThreadData =
-	| { readonly kind: "hub"; readonly location: Location }
-	| { readonly kind: "gateway"; readonly location: Location; readonly options: { readonly claimMinNano?: bigint } };
+	| { readonly kind: "hub"; readonly location: Location; readonly options: OpenOptions }
+	| { readonly kind: "gateway"; readonly location: Location; readonly options: Omit<GatewayStoreOptions, "clock"> };
 
 export interface StoreCall {
 	readonly id: number;

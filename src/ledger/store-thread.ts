@@ -17,7 +17,7 @@ async function open(data: StoreThreadData) {
 		const store = await openGatewayStore(data.location, { ...parts, ...data.options });
 		return { store, ledgerId: "" };
 	}
-	const store = await openHubStore(data.location, { ...parts, onHead: (head) => reply({ head }) });
+	const store = await openHubStore(data.location, { ...parts, ...data.options, onHead: (head) => reply({ head }) });
 	return { store, ledgerId: store.ledgerId };
 }
 

@@ -29,6 +29,14 @@ export interface SessionOptions {
 	readonly threads?: number;
 	/** onnxruntime's execution providers, in order of preference. @default ["cpu"] */
 	readonly providers?: readonly string[];
+	/** Every operator runs on the first provider, or the session is refused. Left out, some may silently run on the CPU. */
+	readonly providerOnly?: boolean;
+}
+
+/** Such as `1.30.0`. */
+export async function onnxruntimeVersion(): Promise<string> {
+	const { env: facts } = await loadOnnxruntime();
+	return facts.versions.node ?? facts.versions.common;
 }
 
 /** Compiles a graph. Throws `engine_failed` with onnxruntime's own words. */
@@ -41,6 +49,7 @@ export async function openSession(model: OnnxModel, options: SessionOptions = {}
 			interOpNumThreads: 1,
 			logSeverityLevel: 4, // failures reach the caller as exceptions
 			externalData: [...model.externalData],
+			...(options.providerOnly ? { extra: { session: { disable_cpu_ep_fallback: "1" } } } : {}),
 		});
 	} catch (cause) {
 		throw new KvasirError("engine_failed", `Cannot prepare a computation: ${(cause as Error).message}`, { cause });

@@ -62,7 +62,7 @@ export function withOwnSwarm<T>(
 			}),
 		);
 		try {
-			return await work(hostPort.read(swarm.hubRelay)!, identity);
+			return await Promise.race([work(hostPort.read(swarm.hubRelay)!, identity), swarm.failure]);
 		} finally {
 			await swarm.stop();
 		}

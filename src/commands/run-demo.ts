@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { openDecodeThread } from "../backbone/decode-client.ts";
 import type { GenerationResult } from "../backbone/generation.ts";
 import { KvasirError } from "../errors.ts";
+import type { EngineName } from "../experts/open-engine.ts";
 import { addressOf } from "../io/base58.ts";
 import { servedBytesOf } from "../ledger/units.ts";
 import { openNamedModel } from "../model/resolve-model.ts";
@@ -18,7 +19,7 @@ import { startOwnSwarm } from "./own-swarm.ts";
 import { withTemporaryFolder } from "./temporary-folder.ts";
 
 export interface DemoOptions {
-	readonly engine: "canonical" | "f32" | "onnx";
+	readonly engine: EngineName;
 	readonly prompt: string;
 	readonly tokens: number;
 }
@@ -74,9 +75,9 @@ export function runDemo(context: Context, options: DemoOptions, say: (label: str
 			const local = decodeLocally(folder, options, prompt, [...tokenizer.endOfGeneration], context.signal);
 			// A local run that fails is reported below, not as an unhandled rejection.
 			local.catch(() => {});
-			const remote = await decodeRemotely(swarm, backboneHome, options);
+			const remote = await Promise.race([decodeRemotely(swarm, backboneHome, options), swarm.failure]);
 			say("waiting for the credits");
-			const workers = await creditedWorkers(context, swarm, remote, shape.hidden);
+			const workers = await Promise.race([creditedWorkers(context, swarm, remote, shape.hidden), swarm.failure]);
 			return reportOf(remote, await local, workers, (context.clock.monotonic() - startMs) / 1000);
 		} finally {
 			await swarm.stop();

@@ -1,14 +1,16 @@
 import { resolve } from "node:path";
+import { type EngineName, engineNames } from "../experts/open-engine.ts";
 import type { VerifyReport } from "../verify/report.ts";
 import { defineCommand, type Outcome } from "./command.ts";
 import type { Context } from "./context.ts";
 import { describeVerify } from "./describe-verify.ts";
 import { modelOptions } from "./model-options.ts";
 import { list, type OptionValues, toggle, value } from "./options.ts";
-import { count, hostPort, layers, path, text } from "./readers.ts";
+import { count, hostPort, layers, oneOf, path, text } from "./readers.ts";
 
 const options = {
 	...modelOptions,
+	engine: value("--engine <engine>", "what computes: canonical, and f32 with --reference", oneOf(...engineNames)),
 	prompts: list("--prompt <text>", "decode this; repeatable; The capital of France is without it", text),
 	tokens: value("--tokens <n>", "tokens to generate for each prompt", count(1, 100_000), 8),
 	workers: value("--workers <n>", "worker processes to start", count(1, 64), 2),
@@ -22,7 +24,8 @@ const options = {
 	junit: value("--junit <file>", "also write the result as JUnit XML", path),
 };
 
-export type VerifyOptions = OptionValues<typeof options>;
+type Chosen = OptionValues<typeof options>;
+export type VerifyOptions = Omit<Chosen, "engine"> & { readonly engine: EngineName };
 
 export const verifyCommand = defineCommand({
 	path: "verify",
@@ -31,7 +34,8 @@ export const verifyCommand = defineCommand({
 	options,
 	example: "kvasir verify --model tiny --workers 3 --layers all --json",
 	async run(context, chosen): Promise<Outcome<VerifyReport>> {
-		const report = await verify(context, chosen);
+		const engine = chosen.engine ?? (chosen.reference ? "f32" : modelOptions.engine.fallback);
+		const report = await verify(context, { ...chosen, engine });
 		const [{ exitCodeOf }, { writeReports }] = await Promise.all([
 			import("../verify/verdict.ts"),
 			import("./verify-files.ts"),

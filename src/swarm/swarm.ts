@@ -39,9 +39,14 @@ export interface Swarm {
 	addWorker(plan: WorkerPlan): Promise<Child>;
 	/** Starts a backbone of this swarm; its home must hold the node key of one of `backbones`. */
 	startBackbone(home: string, args: readonly string[]): Promise<Child>;
+	/** Rejects when a process ends by itself, with what it said: whoever waits for the swarm races against it. */
+	readonly failure: Promise<never>;
 	/** Workers first, then backbones, gateway and hub; no process is left. Safe to call twice. */
 	stop(): Promise<void>;
 }
+
+/** Between the end of a process and the last of what it printed. */
+const saidMs = 1_000;
 
 /** Starts hub, gateway and workers, each on a free port. What was started is stopped again where one of them fails. */
 export async function startSwarm(plan: SwarmPlan): Promise<Swarm> {
@@ -50,9 +55,17 @@ export async function startSwarm(plan: SwarmPlan): Promise<Swarm> {
 		await mkdir(home, { recursive: true });
 		const child = await startChild(name, [...args, "--home", home], { ...plan, env: { ...plan.env, ...env } });
 		started.push(child);
+		child.ended.then((code) => {
+			if (code !== 0 && stopping === null) child.events.waitFor(() => false, saidMs).catch(fail);
+		});
 		return child;
 	};
 	let stopping: Promise<void> | null = null;
+	let fail: (error: unknown) => void = () => {};
+	const failure = new Promise<never>((_, reject) => {
+		fail = reject;
+	});
+	failure.catch(() => {});
 	const stop = () => {
 		stopping ??= stopAll(started);
 		return stopping;
@@ -87,7 +100,7 @@ export async function startSwarm(plan: SwarmPlan): Promise<Swarm> {
 		await Promise.all(plan.workers.map(addWorker));
 		const startBackbone = (home: string, args: readonly string[]) =>
 			start("backbone", home, ["backbone", "dispatch", "--hub", hubRelay, ...args]);
-		return { hub, gateway, workers, hubRelay, hubApi, gatewayUrl, addWorker, startBackbone, stop };
+		return { hub, gateway, workers, hubRelay, hubApi, gatewayUrl, addWorker, startBackbone, failure, stop };
 	} catch (error) {
 		await stop();
 		throw error;

@@ -102,9 +102,11 @@ export class SessionJournal {
 		if (this.#closed) return;
 		this.#closed = true;
 		this.#cancelSync?.();
-		if (this.finished) unlinkSync(this.path);
-		else fsyncSync(this.#file);
-		closeSync(this.#file);
+		const file = this.#file;
+		if (this.finished) {
+			unlinkSync(this.path);
+			closeSync(file);
+		} else fdatasync(file, () => closeSync(file));
 	}
 
 	#sync(): void {

@@ -81,6 +81,16 @@ export const catalog: readonly CatalogEntry[] = [
 		load: async () => (await import("./bench-decode.ts")).benchDecodeCommand,
 	},
 	{
+		path: "bench engine",
+		summary: "milliseconds per expert and row of an engine",
+		load: async () => (await import("./bench-engine.ts")).benchEngineCommand,
+	},
+	{
+		path: "status",
+		summary: "what a running gateway says of itself",
+		load: async () => (await import("./status.ts")).statusCommand,
+	},
+	{
 		path: "doctor",
 		summary: "check this machine by doing: disk, keys, engines, clock, gateway",
 		load: async () => (await import("./doctor.ts")).doctorCommand,

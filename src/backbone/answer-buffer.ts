@@ -1,4 +1,6 @@
+import { allFinite } from "../experts/finite.ts";
 import type { Partials } from "../protocol/messages.ts";
+import { floatsOfTensor } from "../protocol/tensor.ts";
 import type { PlannedDispatch } from "./plan.ts";
 import type { RemoteAnswer, RemoteRequest } from "./remote.ts";
 
@@ -24,7 +26,7 @@ export class AnswerBuffer {
 		this.#summed = new Uint8Array(request.rowCount);
 	}
 
-	/** Copies an answer to its place and looks at it there; it counts only once `accept` is called. */
+	/** Copies an answer to its place and looks at it there; it counts only once `accept` is called. One that another worker was faster with is only looked at. */
 	place(
 		{ mode, pairs, rows }: Pick<PlannedDispatch<unknown>, "mode" | "pairs" | "rows">,
 		{ dtype, vectors }: Pick<Partials, "dtype" | "vectors">,
@@ -33,10 +35,11 @@ export class AnswerBuffer {
 		const slots = mode === 1 ? firstPairs(pairs, this.#rowIndex) : pairs;
 		const expected = (mode === 1 ? rows : pairs).length * vectorBytes;
 		if (dtype !== "f32" || vectors.length !== expected) return "malformed";
+		if (this.#isAnswered(pairs)) return allFinite(floatsOfTensor(vectors)) ? "placed" : "non_finite";
 		let finite = true;
 		slots.forEach((slot, index) => {
 			this.#bytes.set(vectors.subarray(index * vectorBytes, (index + 1) * vectorBytes), slot * vectorBytes);
-			finite &&= allFinite(this.#vectors, slot * this.#hidden, this.#hidden);
+			finite &&= allFinite(this.#vectors.subarray(slot * this.#hidden, (slot + 1) * this.#hidden));
 		});
 		if (finite) return "placed";
 		for (const slot of slots) this.#vectors.fill(0, slot * this.#hidden, (slot + 1) * this.#hidden);
@@ -44,10 +47,16 @@ export class AnswerBuffer {
 	}
 
 	accept({ mode, pairs, rows }: Pick<PlannedDispatch<unknown>, "mode" | "pairs" | "rows">, address: string): void {
+		if (this.#isAnswered(pairs)) return;
 		let index = this.#workers.indexOf(address);
 		if (index < 0) index = this.#workers.push(address) - 1;
 		for (const pair of pairs) this.#worker[pair] = index;
 		if (mode === 1) for (const row of rows) this.#summed[row] = 1;
+	}
+
+	/** Dispatches are answered as a whole. */
+	#isAnswered(pairs: readonly number[]): boolean {
+		return this.#worker[pairs[0]!]! >= 0;
 	}
 
 	fail(pairs: readonly number[], reason: string): void {
@@ -69,11 +78,4 @@ export class AnswerBuffer {
 /** The first pair of each row. */
 function firstPairs(pairs: readonly number[], rowIndex: Uint16Array): number[] {
 	return pairs.filter((pair, at) => at === 0 || rowIndex[pairs[at - 1]!] !== rowIndex[pair]);
-}
-
-/** True when no value is an infinity or NaN: x - x is 0 for every other. */
-function allFinite(values: Float32Array, start: number, length: number): boolean {
-	let sum = 0;
-	for (let at = start; at < start + length; at++) sum += values[at]! - values[at]!;
-	return sum === 0;
 }

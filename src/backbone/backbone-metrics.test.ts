@@ -26,6 +26,7 @@ test("createBackboneMetrics() shows the snapshot of each scrape, and forgets wor
 		asked: 24,
 		answered: 16,
 		retried: 2,
+		hedged: 1,
 		unanswered: { late: 8 },
 		paidPairs: 16,
 		unpaid: { late: 1 },

@@ -48,6 +48,7 @@ export function createBackboneMetrics({ snapshot }: { snapshot: () => BackboneSn
 		[{ outcome: "asked" }, now.asked],
 		[{ outcome: "answered" }, now.answered],
 		[{ outcome: "retried" }, now.retried],
+		[{ outcome: "hedged" }, now.hedged],
 		[{ outcome: "paid" }, now.paidPairs],
 	]);
 	counter("kvasir_backbone_unanswered_pairs_total", "Pairs left to the local copy", ["reason"], ({ unanswered }) =>

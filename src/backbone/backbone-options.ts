@@ -30,6 +30,8 @@ export interface BackboneOptions {
 	readonly deadlineMs?: number;
 	/** May workers sum whole rows (mode 1)? Default true; a comparison of single partials needs false. */
 	readonly wholeRows?: boolean;
+	/** May a second worker be asked while the first is slow (2% of pairs)? Default true; exact counts need false. */
+	readonly hedge?: boolean;
 	/** Recompute a share of the answers; absent: none is, and every receipt reaches to the last settled dispatch. */
 	readonly audits?: AuditOptions;
 	/** Keys of other backbones that workers should link to as well. */

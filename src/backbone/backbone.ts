@@ -75,6 +75,7 @@ export class Backbone {
 			account: this.receipts,
 			deadlineMs: options.deadlineMs ?? deadlineMsDefault,
 			wholeRows: options.wholeRows ?? true,
+			hedge: options.hedge ?? true,
 			accepted: (dispatch) => this.#audits?.accepted(dispatch),
 		});
 		const receive = createReception({

@@ -1,13 +1,10 @@
 import { KvasirError } from "../errors.ts";
 import type { Clock } from "../io/clock.ts";
-import { limits } from "../protocol/limits.ts";
 import type { ModelFacts } from "../protocol/messages.ts";
-import { AnswerBuffer } from "./answer-buffer.ts";
 import type { AcceptedDispatch } from "./audits.ts";
-import { dispatchMessage } from "./dispatch-rows.ts";
-import type { Outcome } from "./lane.ts";
-import { type PlannedDispatch, planDispatches } from "./plan.ts";
+import { HedgeBudget } from "./hedge.ts";
 import type { RemoteAnswer, RemoteExperts, RemoteRequest } from "./remote.ts";
+import { RequestRun } from "./request-run.ts";
 import type { Roster } from "./roster.ts";
 import type { WorkerLink } from "./worker-link.ts";
 
@@ -25,7 +22,9 @@ export interface DispatchCounts {
 	requests: number;
 	asked: number;
 	answered: number;
+	/** Asked again of another holder, after a failure or (hedged) beside a slow one. */
 	retried: number;
+	hedged: number;
 	/** Pairs left to the local copy, by reason. */
 	readonly unanswered: Map<string, number>;
 }
@@ -39,19 +38,23 @@ export interface DispatcherParts {
 	readonly deadlineMs: number;
 	/** May workers sum whole rows (mode 1)? */
 	readonly wholeRows: boolean;
+	/** May a second worker be asked while the first is slow? @default true */
+	readonly hedge?: boolean;
 	readonly accepted?: (dispatch: AcceptedDispatch) => void;
 }
 
 /** Sends pairs to the workers that hold their experts and collects what comes back in time. Never waits beyond the deadline. */
 export class Dispatcher implements RemoteExperts {
-	readonly counts: DispatchCounts = { requests: 0, asked: 0, answered: 0, retried: 0, unanswered: new Map() };
+	readonly counts: DispatchCounts = {
+		...{ requests: 0, asked: 0, answered: 0, retried: 0, hedged: 0 },
+		unanswered: new Map(),
+	};
 	readonly #parts: DispatcherParts;
-	readonly #rowBytes: number;
+	readonly #hedges = new HedgeBudget();
 	#closed = false;
 
 	constructor(parts: DispatcherParts) {
 		this.#parts = parts;
-		this.#rowBytes = parts.model.hidden * 4;
 	}
 
 	holds(layer: number, expert: number): boolean {
@@ -61,19 +64,22 @@ export class Dispatcher implements RemoteExperts {
 	async request(request: RemoteRequest, signal?: AbortSignal): Promise<RemoteAnswer> {
 		this.#refuseWhenClosed();
 		signal?.throwIfAborted();
-		const run = new Attempt(this.#parts, this.#rowBytes, request, signal);
-		const answer = await run.answer();
+		const { counts } = this;
+		const pairs = request.expert.length;
+		this.#hedges.asked(pairs);
+		const answer = await new RequestRun({ ...this.#parts, hedges: this.#hedges }, request, signal).answer();
 		signal?.throwIfAborted();
 		this.#refuseWhenClosed();
-		this.counts.requests++;
-		this.counts.asked += request.expert.length;
-		this.counts.retried += answer.retried;
 		let unanswered = 0;
-		for (const { reason, pairs } of answer.failures) {
-			unanswered += pairs;
-			this.counts.unanswered.set(reason, (this.counts.unanswered.get(reason) ?? 0) + pairs);
+		for (const { reason, pairs: failed } of answer.failures) {
+			unanswered += failed;
+			counts.unanswered.set(reason, (counts.unanswered.get(reason) ?? 0) + failed);
 		}
-		this.counts.answered += request.expert.length - unanswered;
+		counts.requests++;
+		counts.asked += pairs;
+		counts.answered += pairs - unanswered;
+		counts.retried += answer.retried;
+		counts.hedged = this.#hedges.hedged;
 		return answer;
 	}
 
@@ -85,130 +91,4 @@ export class Dispatcher implements RemoteExperts {
 	#refuseWhenClosed(): void {
 		if (this.#closed) throw new KvasirError("closed", "Cannot ask workers: the backbone is closing");
 	}
-}
-
-/** One request on its way through plans, dispatches and retries. */
-class Attempt {
-	readonly #parts: DispatcherParts;
-	readonly #rowBytes: number;
-	readonly #request: RemoteRequest;
-	readonly #signal: AbortSignal | undefined;
-	readonly #buffer: AnswerBuffer;
-	#giveUpAtMs = 0;
-
-	constructor(parts: DispatcherParts, rowBytes: number, request: RemoteRequest, signal: AbortSignal | undefined) {
-		this.#parts = parts;
-		this.#rowBytes = rowBytes;
-		this.#request = request;
-		this.#signal = signal;
-		this.#buffer = new AnswerBuffer(request, parts.model.hidden);
-	}
-
-	async answer(): Promise<RemoteAnswer> {
-		await this.#ask(Array.from(this.#request.expert.keys()), new Set(), "not_holding");
-		return this.#buffer.finish();
-	}
-
-	/** Asks for the pairs of whoever holds them and was not tried; what is left over fails for `reason`. */
-	async #ask(pairs: readonly number[], tried: ReadonlySet<WorkerLink>, reason: string): Promise<void> {
-		const { roster, model, wholeRows } = this.#parts;
-		const { layer, rowCount, rowIndex, expert } = this.#request;
-		const usable = roster.usable.filter((worker) => !tried.has(worker));
-		const known = new Map<number, WorkerLink[]>();
-		const plan = planDispatches<WorkerLink>({
-			rowCount,
-			rowIndex,
-			expert,
-			pairs,
-			topK: model.topK,
-			rowBytes: this.#rowBytes,
-			wholeRows,
-			pairsMax: limits.pairs,
-			holders: (wanted) => {
-				let holders = known.get(wanted);
-				if (holders === undefined) {
-					holders = usable.filter((worker) => worker.holdings.has(layer, wanted));
-					known.set(wanted, holders);
-				}
-				return holders;
-			},
-		});
-		this.#buffer.fail(plan.unplaced, reason);
-		if (tried.size === 0) this.#giveUpAtMs = this.#deadline(plan.dispatches);
-		else this.#buffer.retried += pairs.length - plan.unplaced.length;
-		await Promise.all(plan.dispatches.map((dispatch) => this.#dispatch(dispatch, tried)));
-	}
-
-	async #dispatch(planned: PlannedDispatch<WorkerLink>, tried: ReadonlySet<WorkerLink>): Promise<void> {
-		const worker = planned.holder;
-		const asked = dispatchMessage(this.#request, planned, {
-			hidden: this.#parts.model.hidden,
-			q14: worker.hello.engine.class === "canonical-1",
-		});
-		const { outcome, cancel } = worker.lane.ask({
-			message: asked,
-			phase: this.#request.phase,
-			pairs: planned.pairs.length,
-			bytes: bytesBothWays(planned, this.#rowBytes),
-			giveUpAtMs: this.#giveUpAtMs,
-		});
-		this.#signal?.addEventListener("abort", cancel, { once: true });
-		const failure = this.#settle(planned, asked, await outcome);
-		this.#signal?.removeEventListener("abort", cancel);
-		if (failure === null) return;
-		if (this.#signal?.aborted || this.#parts.clock.monotonic() >= this.#giveUpAtMs) {
-			return this.#buffer.fail(planned.pairs, failure);
-		}
-		await this.#ask(planned.pairs, new Set([...tried, worker]), failure);
-	}
-
-	/** Books and takes an answer; returns why there is none. Written down first, then used. */
-	#settle(planned: PlannedDispatch<WorkerLink>, asked: AcceptedDispatch["asked"], outcome: Outcome): string | null {
-		const { account, accepted } = this.#parts;
-		const worker = planned.holder;
-		if (outcome.kind !== "answered") {
-			const reason = outcome.kind === "refused" ? outcome.code : outcome.kind;
-			if (outcome.id === null) return reason;
-			if (outcome.kind === "late") account.unpaid(worker, outcome.id, "late");
-			else if (outcome.kind === "cancelled") account.unpaid(worker, outcome.id, "cancelled_late");
-			else account.void(worker, outcome.id);
-			if (outcome.kind === "late" || outcome.kind === "refused") worker.failed(reason);
-			return reason;
-		}
-		const { id, partials, digest, elapsedMs } = outcome;
-		const placed = this.#buffer.place(planned, partials);
-		if (placed === "malformed") {
-			account.void(worker, id);
-			worker.malformed("an answer of another size or type than asked");
-			return "malformed";
-		}
-		if (placed === "non_finite") {
-			account.unpaid(worker, id, "non_finite");
-			worker.failed("non_finite");
-			return "non_finite";
-		}
-		if (!account.paid(worker, id, planned.pairs.length, digest)) {
-			worker.failed("not_written");
-			return "not_written";
-		}
-		this.#buffer.accept(planned, worker.address);
-		worker.succeeded(planned.pairs.length, elapsedMs, partials.computeUs);
-		accepted?.({ worker, id, asked, vectors: partials.vectors, sequence: this.#request.sequence });
-		return null;
-	}
-
-	/** The fixed part, and the time the slowest link needs for what it is given and what waits there already. */
-	#deadline(dispatches: readonly PlannedDispatch<WorkerLink>[]): number {
-		const bytes = new Map<WorkerLink, number>();
-		for (const dispatch of dispatches) {
-			const { holder } = dispatch;
-			bytes.set(holder, (bytes.get(holder) ?? holder.backlogBytes) + bytesBothWays(dispatch, this.#rowBytes));
-		}
-		const slowestMs = Math.max(0, ...[...bytes].map(([holder, moved]) => moved / holder.bytesPerMs));
-		return this.#parts.clock.monotonic() + this.#parts.deadlineMs + slowestMs;
-	}
-}
-
-function bytesBothWays(dispatch: PlannedDispatch<unknown>, rowBytes: number): number {
-	return (dispatch.rows.length + (dispatch.mode === 1 ? dispatch.rows : dispatch.pairs).length) * rowBytes;
 }

@@ -28,7 +28,9 @@ export interface BackboneSnapshot {
 	readonly requests: number;
 	readonly asked: number;
 	readonly answered: number;
+	/** Pairs asked again of another holder; hedged: beside a slow one. */
 	readonly retried: number;
+	readonly hedged: number;
 	/** Pairs left to the local copy, by reason. */
 	readonly unanswered: Readonly<Record<string, number>>;
 	readonly paidPairs: number;
@@ -61,6 +63,6 @@ export function workerSnapshot(worker: WorkerLink): WorkerSnapshot {
 	};
 }
 
-export function countsSnapshot({ requests, asked, answered, retried, unanswered }: DispatchCounts) {
-	return { requests, asked, answered, retried, unanswered: Object.fromEntries(unanswered) };
+export function countsSnapshot({ unanswered, ...counts }: DispatchCounts) {
+	return { ...counts, unanswered: Object.fromEntries(unanswered) };
 }

@@ -177,7 +177,8 @@ export class WorkerLink implements Holder {
 		const now = this.#clock.monotonic();
 		if (now >= this.#pausedUntilMs) this.#failuresInARow++;
 		// A worker that went silent shows it is back by reacting to what it owes; until then every dispatch would cost a whole deadline.
-		this.#pausedUntilMs = outcome === "late" ? now + pauseMsMax : Math.max(this.#pausedUntilMs, now + this.#pauseMs());
+		const owes = outcome === "late" || outcome === "overtaken";
+		this.#pausedUntilMs = owes ? now + pauseMsMax : Math.max(this.#pausedUntilMs, now + this.#pauseMs());
 	}
 
 	count(outcome: string): void {
@@ -238,9 +239,8 @@ export class WorkerLink implements Holder {
 		if (arrival.kind === "unknown" && offence !== null) this.malformed(offence);
 		if (arrival.kind !== "stale") return;
 		this.count("stale");
-		if (arrival.reason === "late" && this.lane.abandoned === 0) {
-			this.#pausedUntilMs = this.#clock.monotonic() + this.#pauseMs();
-		}
+		const now = this.#clock.monotonic();
+		if (this.lane.abandoned === 0 && this.#pausedUntilMs > now) this.#pausedUntilMs = now + this.#pauseMs();
 	}
 
 	#pauseMs(): number {

@@ -1,38 +1,43 @@
 import { KvasirError } from "../errors.ts";
 import type { ExpertEngine } from "../experts/engine.ts";
 import type { EngineName } from "../experts/open-engine.ts";
+import type { Clock } from "../io/clock.ts";
+import type { Logger } from "../io/log.ts";
+import type { Model } from "../model/model.ts";
 
 export interface EngineChoice {
 	readonly engine: EngineName;
 	/** `auto`, or a device such as `webgpu:ID`; undefined: the CPU. */
 	readonly gpu: string | undefined;
-	/** Rows are vectors of this many values. */
-	readonly hidden: number;
+	readonly model: Model;
 	readonly threads: number;
 	readonly memoryBytes: number;
+	/** This machine's CPU. */
+	readonly device: string;
+	readonly clock: Clock;
+	readonly log: Logger;
 }
 
 /**
- * A worker's engine: in a thread of its own, as its sockets must not wait for it, or on a graphics device.
+ * A worker's engine: in a thread of its own, as its sockets must not wait for it, or on a graphics device, in a process of its own.
  * Throws `gpu_unavailable` with everything that was tried; it never falls back to the CPU.
  */
-export async function openWorkerEngine({ gpu, ...choice }: EngineChoice): Promise<ExpertEngine> {
-	if (gpu !== undefined) throw await gpuUnavailable(gpu);
-	const { openThreadedEngine } = await import("../experts/threaded-engine.ts");
-	return openThreadedEngine(choice);
-}
-
-async function gpuUnavailable(asked: string): Promise<KvasirError> {
-	const tried: string[] = [];
-	try {
-		const { listAdapters } = await import("../experts/gpu/adapters.ts");
-		const adapters = await listAdapters();
-		tried.push(`webgpu: ${adapters.length === 0 ? "no adapter" : adapters.map(({ id }) => id).join(", ")}`);
-	} catch (error) {
-		tried.push(`webgpu: ${(error as Error).message}`);
+export async function openWorkerEngine(choice: EngineChoice): Promise<ExpertEngine> {
+	const { engine, gpu, model, threads, memoryBytes, device, clock, log } = choice;
+	const { hidden } = model.shape;
+	if (gpu === undefined) {
+		const { openThreadedEngine } = await import("../experts/threaded-engine.ts");
+		return openThreadedEngine({ engine, hidden, threads, memoryBytes, device });
 	}
-	return new KvasirError("gpu_unavailable", `Cannot use a GPU (${asked}): no device passed the self-check`, {
-		hint: `Tried ${tried.join("; ")}. Without --gpu the CPU computes the same bytes`,
-		facts: { asked, tried },
+	const { openFirstGpu } = await import("../experts/gpu/open-gpu.ts");
+	const { parseGpuChoice } = await import("../experts/gpu/choose-adapter.ts");
+	if (engine === "f32") throw new KvasirError("usage", "Cannot use the engine f32 on a GPU: canonical and onnx can");
+	return openFirstGpu(parseGpuChoice(gpu), {
+		engine,
+		hidden,
+		memoryBytes,
+		source: (layer, expert) => model.weights.expert(layer, expert),
+		clock,
+		log,
 	});
 }

@@ -1,5 +1,8 @@
 import { cpus } from "node:os";
 import { KvasirError } from "../errors.ts";
+import { describeProof } from "../experts/describe-proof.ts";
+import type { ExpertEngine } from "../experts/engine.ts";
+import { deviceMemoryBytes } from "../experts/gpu/device-options.ts";
 import { readAuthorities } from "../io/authorities.ts";
 import { addressOf, keyOf } from "../io/base58.ts";
 import { makePrivateFolder } from "../io/files.ts";
@@ -37,9 +40,12 @@ export async function openJoin(
 	const { gateway, backbone } = target;
 	context.emit({ event: "listening", worker: addressOf(identity.publicKey), payout, gateway: target.url });
 	const model = await openNamedModel(home, options.model);
-	const memoryBytes = options.memory ?? Math.floor(host.availableMemory() * memoryShare);
-	const { hidden, layers, experts } = model.shape;
-	const engine = await openWorkerEngine({ ...options, hidden, memoryBytes });
+	const ownBytes = Math.floor(host.availableMemory() * memoryShare);
+	const memoryBytes = options.memory ?? (options.gpu === undefined ? ownBytes : Math.min(deviceMemoryBytes, ownBytes));
+	const { layers, experts } = model.shape;
+	const engine = await openWorkerEngine({ ...options, model, memoryBytes, device: cpuName(), clock, log });
+	if (engine.proof)
+		context.emit({ event: "device", ...engine.proof, selfCheck: undefined }, describeProof(engine.proof));
 	const paidHome = await openPaidHome(home, random);
 	const outbound = await openOutboundTo(target.url, context.host.env, options.ca);
 	const stop = new AbortController();
@@ -58,7 +64,7 @@ export async function openJoin(
 				dial: webSocketDialer({ url: target.url, identity, clock, random, insecure: options.insecure, outbound }),
 				payout: keyOf(payout),
 				ranges: options.hold.length === 0 ? null : options.hold.flatMap((hold) => parseHold(hold, { layers, experts })),
-				engineFacts: { device: cpuName(), memoryBytes, threads: options.threads, selfCheck: new Uint8Array(0) },
+				engineFacts: engineFacts(engine, memoryBytes, options.threads),
 				build: `kvasir ${programVersion()}`,
 				home: paidHome,
 				signal: stop.signal,
@@ -84,6 +90,11 @@ export async function openOutboundTo(
 ): Promise<Outbound> {
 	const secure = /^(wss|https):/.test(url);
 	return openOutbound(new URL(url), { env, ...(secure && { authorities: await readAuthorities({ env, file: ca }) }) });
+}
+
+function engineFacts({ proof }: ExpertEngine, memoryBytes: number, threads: number) {
+	const device = proof ? `${proof.id} ${proof.name}`.slice(0, 64) : cpuName();
+	return { device, memoryBytes, threads, selfCheck: proof?.selfCheck ?? new Uint8Array(0) };
 }
 
 function cpuName(): string {

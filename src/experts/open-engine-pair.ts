@@ -1,4 +1,3 @@
-import { KvasirError } from "../errors.ts";
 import type { ExpertEngine } from "./engine.ts";
 import type { MatrixEngine } from "./matrices.ts";
 import type { EngineOptions } from "./open-engine.ts";
@@ -25,7 +24,11 @@ export async function openEnginePair(options: EngineOptions): Promise<EnginePair
 			const both = await openCanonicalEngine({ threads, memoryBytes });
 			return { experts: both, matrices: both, close: () => both.close() };
 		}
-		case "onnx":
-			throw new KvasirError("usage", `Cannot use the engine "${engine}": not built yet`);
+		case "onnx": {
+			const { openOnnxEngine } = await import("./onnx/onnx-engine.ts");
+			const { openOnnxMatrices } = await import("./onnx/onnx-matrices.ts");
+			const experts = await openOnnxEngine({ ...options, device: options.device ?? "cpu" });
+			return { experts, matrices: await openOnnxMatrices({ threads }), close: () => experts.close() };
+		}
 	}
 }

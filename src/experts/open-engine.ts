@@ -13,6 +13,8 @@ export interface EngineOptions {
 	readonly threads: number;
 	/** Most bytes the engine may hold in experts. */
 	readonly memoryBytes: number;
+	/** The machine's CPU, as the class of engine onnx names it. */
+	readonly device?: string;
 }
 
 /** Reads an engine name. Throws `usage`. */
@@ -33,7 +35,9 @@ export async function openEngine(options: EngineOptions): Promise<ExpertEngine> 
 			const { openCanonicalEngine } = await import("./canonical/canonical-engine.ts");
 			return openCanonicalEngine(options);
 		}
-		case "onnx":
-			throw new KvasirError("usage", `Cannot use the engine "${options.engine}": not built yet`);
+		case "onnx": {
+			const { openOnnxEngine } = await import("./onnx/onnx-engine.ts");
+			return openOnnxEngine({ ...options, device: options.device ?? "cpu" });
+		}
 	}
 }

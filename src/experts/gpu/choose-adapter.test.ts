@@ -7,12 +7,13 @@ const swiftshader = { id: "vulkan-swiftshader", name: "SwiftShader", backend: "v
 describe("parseGpuChoice()", () => {
 	it("reads what the command line takes", () => {
 		expect(parseGpuChoice("auto")).toEqual({ provider: "webgpu", id: null });
+		expect(parseGpuChoice("")).toEqual({ provider: "webgpu", id: null });
 		expect(parseGpuChoice("webgpu")).toEqual({ provider: "webgpu", id: null });
 		expect(parseGpuChoice("webgpu:vulkan-card")).toEqual({ provider: "webgpu", id: "vulkan-card" });
 		expect(parseGpuChoice("cuda")).toEqual({ provider: "cuda", id: null });
 	});
 
-	it.each(["", "opencl", "webgpu:", "cuda:0"])("refuses %j", (text) => {
+	it.each(["opencl", "auto:0", "webgpu:", "cuda:0"])("refuses %j", (text) => {
 		expect(() => parseGpuChoice(text)).toThrow(`Cannot use the device "${text}"`);
 	});
 });

@@ -11,10 +11,10 @@ export interface GpuChoice {
 	readonly id: string | null;
 }
 
-/** Reads `--gpu[=auto|webgpu|webgpu:ID|cuda|coreml|dml]`. Throws `usage`. */
+/** Reads `--gpu[=auto|webgpu|webgpu:ID|cuda|coreml|dml]`; without a value it is auto. Throws `usage`. */
 export function parseGpuChoice(text: string): GpuChoice {
 	const [name = "", id] = text.split(":");
-	const provider = name === "auto" ? "webgpu" : gpuProviders.find((known) => known === name);
+	const provider = text === "" || text === "auto" ? "webgpu" : gpuProviders.find((known) => known === name);
 	if (!provider || id === "" || (id !== undefined && provider !== "webgpu")) {
 		throw new KvasirError("usage", `Cannot use the device "${text}": not auto, webgpu, webgpu:ID, cuda, coreml or dml`);
 	}

@@ -3,10 +3,11 @@ import { fileURLToPath } from "node:url";
 import { KvasirError } from "../../errors.ts";
 import { builtUrl } from "../../io/built.ts";
 import type { EnginePort, EngineReply } from "../engine-port.ts";
+import type { DeviceOptions } from "./device-options.ts";
 
 /** Starts gpu-process.ts. Its stderr is this process's: a driver's last words are not lost. */
-export function forkDevice({ adapter, memoryBytes }: { adapter: string; memoryBytes: number }): EnginePort {
-	const child = fork(fileURLToPath(builtUrl(import.meta.url, "./gpu-process.js")), [adapter, String(memoryBytes)], {
+export function forkDevice(device: DeviceOptions): EnginePort {
+	const child = fork(fileURLToPath(builtUrl(import.meta.url, "./gpu-process.js")), [JSON.stringify(device)], {
 		serialization: "advanced",
 		stdio: ["ignore", "ignore", "inherit", "ipc"],
 		execArgv: [],

@@ -4,13 +4,12 @@ import type { Logger } from "../../io/log.ts";
 import type { ExpertWeights } from "../../model/weight-matrix.ts";
 import type { DeviceProof, ExpertBatch, ExpertEngine } from "../engine.ts";
 import { openPortedEngine, type PortedEngine } from "../ported-engine.ts";
+import type { DeviceOptions } from "./device-options.ts";
 import { forkDevice } from "./fork-device.ts";
 
 export interface GpuHostOptions {
-	/** An id of listAdapters(). */
-	readonly adapter: string;
-	/** Device memory for experts. */
-	readonly memoryBytes: number;
+	/** What the process opens. */
+	readonly device: DeviceOptions;
 	/** Where an expert's weights come from when a new process has to be filled again. */
 	readonly source: (layer: number, expert: number) => Promise<ExpertWeights>;
 	readonly clock: Clock;
@@ -20,9 +19,9 @@ export interface GpuHostOptions {
 /** Waits before the process is started again, by how many times in a row it ended before it computed anything. */
 const restartDelaysMs = [0, 1_000, 5_000, 30_000, 60_000];
 
-/** Opens canonical-1 on a graphics device, in a process of its own. Throws `gpu_unavailable`. */
+/** Opens an engine on a graphics device, in a process of its own. Throws `gpu_unavailable`. */
 export async function openGpuEngine(options: GpuHostOptions): Promise<ExpertEngine> {
-	return new GpuHost(options, await openPortedEngine(forkDevice(options)));
+	return new GpuHost(options, await openPortedEngine(forkDevice(options.device)));
 }
 
 /**
@@ -30,7 +29,7 @@ export async function openGpuEngine(options: GpuHostOptions): Promise<ExpertEngi
  * backbone asks elsewhere; it is started again and filled with what it held. Until then everything fails the same way.
  */
 class GpuHost implements ExpertEngine {
-	readonly engineClass = "canonical-1";
+	readonly engineClass: string;
 	readonly proof: DeviceProof;
 	readonly #options: GpuHostOptions;
 	readonly #held = new Map<string, readonly [layer: number, expert: number]>();
@@ -43,6 +42,7 @@ class GpuHost implements ExpertEngine {
 	constructor(options: GpuHostOptions, engine: PortedEngine) {
 		this.#options = options;
 		this.#engine = engine;
+		this.engineClass = engine.engineClass;
 		this.proof = engine.proof!; // gpu-process.ts opens no engine without one
 		this.#supervise().catch(() => {}); // rejects only once closed
 	}
@@ -57,7 +57,13 @@ class GpuHost implements ExpertEngine {
 
 	async load(layer: number, expert: number, weights: ExpertWeights): Promise<void> {
 		this.#mustBeReady();
-		await this.#engine.load(layer, expert, weights);
+		await this.#engine.load(layer, expert, weights).catch((error: KvasirError) => {
+			if (error.code === "out_of_memory") {
+				const facts = { device: this.#options.device.id, experts: this.#held.size, error: error.message };
+				this.#options.log.warn(facts, "the device has no room for more experts, it holds fewer");
+			}
+			throw error;
+		});
 		this.#held.set(`${layer}/${expert}`, [layer, expert]);
 	}
 
@@ -84,24 +90,25 @@ class GpuHost implements ExpertEngine {
 
 	async #supervise(): Promise<void> {
 		const { signal } = this.#closing;
-		const { adapter, clock, log } = this.#options;
+		const { device, clock, log } = this.#options;
+		const facts = { device: device.id };
 		for (;;) {
 			await this.#engine.ended;
 			signal.throwIfAborted();
 			this.#ready = false;
 			const delayMs = restartDelaysMs[Math.min(this.#ends++, restartDelaysMs.length - 1)]!;
-			log.warn({ adapter, delayMs }, "the device's process ended, it is started again");
+			log.warn({ ...facts, delayMs }, "the device's process ended, it is started again");
 			await clock.sleep(delayMs, signal);
 			await this.#restart(signal).catch((error: unknown) => {
-				log.warn({ adapter, error: String(error) }, "the device could not be opened again");
+				log.warn({ ...facts, error: String(error) }, "the device could not be opened again");
 			});
 		}
 	}
 
 	/** A new process with everything the last one held. Where that fails, it has ended. */
 	async #restart(signal: AbortSignal): Promise<void> {
-		const { adapter, log } = this.#options;
-		const engine = await openPortedEngine(forkDevice(this.#options));
+		const { device, log } = this.#options;
+		const engine = await openPortedEngine(forkDevice(device));
 		this.#engine = engine;
 		try {
 			signal.throwIfAborted();
@@ -115,7 +122,7 @@ class GpuHost implements ExpertEngine {
 			throw error;
 		}
 		this.#ready = true;
-		log.info({ adapter, experts: this.#held.size }, "the device computes again");
+		log.info({ device: device.id, experts: this.#held.size }, "the device computes again");
 	}
 
 	/** False where the device has less room than before. */

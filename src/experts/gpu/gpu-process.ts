@@ -2,24 +2,32 @@ import process from "node:process";
 import { systemClock } from "../../io/clock.ts";
 import type { ExpertEngine } from "../engine.ts";
 import type { EngineReply } from "../engine-port.ts";
+import { openOnnxEngine } from "../onnx/onnx-engine.ts";
 import { serveEngine } from "../serve-engine.ts";
 import { openDevice } from "./adapters.ts";
-import { proveDevice } from "./device-proof.ts";
+import type { DeviceOptions } from "./device-options.ts";
+import { proveDevice, proveProvider } from "./device-proof.ts";
 import { GpuEngine } from "./gpu-engine.ts";
 
-// The entry of the process that owns a graphics device: its crash takes nothing else along. Arguments: adapter id, bytes of device
-// memory. The device is proved before it is used. The process ends when its parent goes, and when the device is lost: a fresh
-// process opens the device again.
-const [, , adapterId = "", memoryBytes = "0"] = process.argv;
+// The entry of the process that owns a graphics device: its crash takes nothing else along. Its argument: DeviceOptions as JSON.
+// The device is proved before it is used. The process ends when its parent goes, and when the device is lost: a fresh process
+// opens the device again.
+const device = JSON.parse(process.argv[2] ?? "{}") as DeviceOptions;
 
 const send = (reply: EngineReply) => {
 	process.send?.(reply);
 };
 
 async function open(): Promise<ExpertEngine> {
-	const opened = await openDevice(adapterId);
+	if (device.engine === "onnx") {
+		const { provider, name, id } = device;
+		const openSmall = (hidden: number) => openOnnxEngine({ ...device, hidden, device: name });
+		const proof = await proveProvider(openSmall, { id, name, provider }, systemClock);
+		return Object.assign(await openSmall(device.hidden), { proof });
+	}
+	const opened = await openDevice(device.adapter);
 	opened.device.lost.then(() => process.exit(1));
-	const engine = new GpuEngine(opened, Number(memoryBytes));
+	const engine = new GpuEngine(opened, device.memoryBytes);
 	return Object.assign(engine, { proof: await proveDevice(engine, opened.facts, systemClock) });
 }
 

@@ -2,8 +2,10 @@ import { join } from "node:path";
 import { type Backbone, type BackboneOptions, startBackbone } from "../backbone/backbone.ts";
 import { type DecodeClient, openDecodeThread } from "../backbone/decode-client.ts";
 import type { DecodeSettings } from "../backbone/decode-messages.ts";
+import { type Evidence, evidenceText } from "../backbone/evidence.ts";
 import type { RemoteExperts } from "../backbone/remote.ts";
 import { addressOf } from "../io/base58.ts";
+import { writePrivateFile } from "../io/files.ts";
 import type { Metadata } from "../model/metadata.ts";
 import { openNamedModel } from "../model/resolve-model.ts";
 import { type Tokenizer, tokenizerOf } from "../model/tokenizer.ts";
@@ -50,6 +52,11 @@ export async function openDispatch(
 			random,
 			log,
 			journals: join(home, "journals"),
+			audits: {
+				engineClass: decode.facts.engineClass,
+				recompute: (batch) => decode.compute(batch),
+				keep: (evidence) => writePrivateFile(evidencePath(home, evidence), evidenceText(evidence)),
+			},
 			...swarm,
 		});
 	} catch (error) {
@@ -69,6 +76,10 @@ export async function openDispatch(
 			await decode.close();
 		},
 	};
+}
+
+function evidencePath(home: string, { session, id }: Evidence): string {
+	return join(home, "evidence", `${session}-${id}.json`);
 }
 
 async function readMetadata({ home, model }: DecodeSettings): Promise<Metadata> {

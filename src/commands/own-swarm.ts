@@ -14,6 +14,7 @@ import { modelFactsOf } from "./model-facts.ts";
 import { type HostPort, hostPort } from "./readers.ts";
 import { withTemporaryFolder } from "./temporary-folder.ts";
 
+const patientMs = 20_000;
 const drainMs = 5_000;
 
 /** Starts gateway, hub and workers of this very program as child processes on loopback. */
@@ -84,7 +85,8 @@ export async function withBackbone<T>(
 	work: (backbone: Backbone) => Promise<T>,
 ): Promise<T> {
 	const { identity, layers, wholeRows } = options;
-	const parts = { identity, wholeRows, clock, random, log };
+	// Every pair is asked once and waited for: counts are exact, and a busy machine is no reason to compute here.
+	const parts = { identity, wholeRows, hedge: false, deadlineMs: patientMs, clock, random, log };
 	const backbone = await startBackbone({ model: modelFactsOf(options.model), hub: dialAt(options.hub), ...parts });
 	try {
 		const waiting = { timeoutMs: options.waitMs, signal };

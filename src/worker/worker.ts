@@ -1,4 +1,5 @@
 import { KvasirError } from "../errors.ts";
+import { describeProof } from "../experts/describe-proof.ts";
 import type { ExpertEngine } from "../experts/engine.ts";
 import { addressOf } from "../io/base58.ts";
 import type { Clock } from "../io/clock.ts";
@@ -149,7 +150,7 @@ class LinkedWorker implements Worker {
 			gateway,
 			worker: addressOf(identity.publicKey),
 			payout: addressOf(payout),
-			engine: engine.engineClass,
+			engine: engine.proof ? `${engine.engineClass} on ${describeProof(engine.proof)}` : engine.engineClass,
 			holds: this.#loading.held.ranges(),
 			heldBytes: engine.bytesHeld,
 			upMs: clock.monotonic() - this.#startedMs,

@@ -1,13 +1,13 @@
 import { afterAll, describe, expect, test } from "vitest";
 import { packagePath } from "../../io/built.ts";
 import { openModel } from "../../model/open-model.ts";
-import { type ExpertWeights, tensorTypes, type WeightMatrix } from "../../model/weight-matrix.ts";
+import { type ExpertWeights, type TensorType, tensorTypes, type WeightMatrix } from "../../model/weight-matrix.ts";
 import type { ExpertBatch } from "../engine.ts";
 import { combine, expertRow, multiplyRow, quantiseRow } from "../reference.ts";
 import { Arena } from "./arena.ts";
 import { openCanonicalEngine } from "./canonical-engine.ts";
 import { compileKernel, instantiateKernel } from "./kernel-module.ts";
-import { workSpace } from "./layout.ts";
+import { packedBytes, workSpace } from "./layout.ts";
 
 // Experts of the tiny models: Q4_K and Q6_K (Q4_K_M), Q4_K with Q5_K or Q6_K down (UD).
 
@@ -130,6 +130,60 @@ test("experts are loaded, replaced and unloaded, and their bytes given back", as
 	}
 	await engine.close();
 });
+
+test("batches that do not fit are refused", async () => {
+	const engine = await openLoaded(1, true);
+	const batch = makeBatch(2, 2, true);
+	const wrong: Partial<ExpertBatch>[] = [
+		{ rowIndex: Uint16Array.of(0, 0, 1, 2) },
+		{ rowIndex: Uint16Array.of(0, 0, 1) },
+		{ weight: Float32Array.of(1) },
+		{ rowCount: 3 },
+		{ rows: { dtype: "q14", q: new Int16Array(2 * hidden), scales: new Float32Array(1) } },
+	];
+	for (const change of wrong) {
+		await expect(engine.compute({ ...batch, ...change })).rejects.toMatchObject({ code: "bounds" });
+	}
+	await expect(engine.compute({ ...batch, expert: Uint16Array.of(0, 1, 2, 16) })).rejects.toMatchObject({
+		code: "engine_failed",
+	});
+	await expect(engine.compute({ ...batch, layer: 2 })).rejects.toMatchObject({ code: "engine_failed" });
+
+	const plain = (outputs: number, inputs: number): WeightMatrix => ({
+		type: "BF16",
+		outputs,
+		inputs,
+		bytes: new Uint8Array(2 * outputs * inputs),
+	});
+	await engine.load(1, 16, { gate: plain(256, hidden), up: plain(256, hidden), down: plain(hidden, 256) });
+	const quantised = { ...batch, expert: Uint16Array.of(16, 16, 16, 16) };
+	const rows = { dtype: "q14", q: new Int16Array(2 * hidden), scales: new Float32Array(2) } as const;
+	await expect(engine.compute({ ...quantised, rows })).rejects.toMatchObject({ code: "unsupported_type" });
+	expect(await engine.compute(quantised)).toEqual(new Float32Array(2 * hidden));
+	await engine.load(1, 17, { gate: plain(32, hidden), up: plain(32, hidden), down: plain(hidden, 32) });
+	await expect(engine.compute({ ...batch, expert: Uint16Array.of(0, 1, 2, 17) })).rejects.toMatchObject({
+		code: "unsupported_shape",
+	});
+	await engine.close();
+});
+
+test("a batch without pairs has an answer without values", async () => {
+	const engine = await openLoaded(1, false);
+	expect(await engine.compute(makeBatch(0, 4, false))).toHaveLength(0);
+	await engine.close();
+});
+
+test.each(Object.entries(tensorTypes) as [TensorType, number][])(
+	"%s takes as many bytes as the kernel lays out",
+	(type, number) => {
+		const arena = new Arena(megabyte, megabyte);
+		const { call } = instantiateKernel(compileKernel(), arena.memories[0]!);
+		for (const inputs of [256, 768, 3072]) {
+			const matrix = { type, inputs, outputs: 9, bytes: new Uint8Array(0) };
+			expect(packedBytes(matrix)).toBe(2 * call.panelBytes(number, inputs));
+		}
+	},
+);
 
 test("experts are refused with what is wrong with them", async () => {
 	const engine = await openCanonicalEngine({ memoryBytes: 8 * megabyte });

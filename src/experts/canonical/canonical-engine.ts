@@ -1,13 +1,14 @@
 import { KvasirError } from "../../errors.ts";
-import { type ExpertWeights, tensorTypes, type WeightMatrix } from "../../model/weight-matrix.ts";
+import type { ExpertWeights, WeightMatrix } from "../../model/weight-matrix.ts";
 import type { ExpertBatch, ExpertEngine } from "../engine.ts";
 import type { MatrixEngine, MatrixGroup } from "../matrices.ts";
 import { Arena, type Place } from "./arena.ts";
+import { expertsOf } from "./batch-experts.ts";
 import { makeExchange } from "./exchange.ts";
 import { postExperts } from "./expert-job.ts";
 import { control, type Failure, failures, header, jobKinds } from "./job.ts";
 import { compileKernel } from "./kernel-module.ts";
-import { checkMatrix, isQuantised, packedBytes, workSpace } from "./layout.ts";
+import { checkMatrix, packedBytes, workSpace } from "./layout.ts";
 import type { LoadedExpert, LoadedMatrix } from "./loaded.ts";
 import { postMatrices } from "./matrix-job.ts";
 import { packJobs, postPack } from "./pack-job.ts";
@@ -91,7 +92,7 @@ class Canonical implements CanonicalEngine {
 	}
 
 	async compute(batch: ExpertBatch): Promise<Float32Array> {
-		const experts = this.#expertsOf(batch);
+		const experts = expertsOf(batch, this.#layers.get(batch.layer));
 		if (batch.expert.length === 0) return new Float32Array(0);
 		let answer = { at: 0, values: 0 };
 		return this.#pool.run(
@@ -103,44 +104,6 @@ class Canonical implements CanonicalEngine {
 				return new Float32Array(this.#exchange, answer.at, answer.values).slice();
 			},
 		);
-	}
-
-	/** The experts a batch names, checked against it. */
-	#expertsOf(batch: ExpertBatch): ReadonlyMap<number, LoadedExpert> {
-		const { layer, rows, rowCount } = batch;
-		const held = this.#layers.get(layer);
-		const experts = new Map<number, LoadedExpert>();
-		for (const id of batch.expert) {
-			const expert = held?.get(id);
-			if (!expert)
-				throw new KvasirError("engine_failed", `Cannot compute: expert ${id} of layer ${layer} is not loaded`);
-			experts.set(id, expert);
-		}
-		const { hidden, width } = experts.values().next().value ?? { hidden: 0, width: 0 };
-		for (const expert of experts.values()) {
-			if (expert.hidden !== hidden || expert.width !== width) {
-				throw new KvasirError("unsupported_shape", `Cannot compute: the experts of layer ${layer} differ in shape`);
-			}
-			const floats = !isQuantised(tensorTypes[expert.gate.type]) || !isQuantised(tensorTypes[expert.up.type]);
-			if (floats && rows.dtype === "q14") {
-				throw new KvasirError(
-					"unsupported_type",
-					`Cannot compute: quantised rows for the float weights of layer ${layer}`,
-				);
-			}
-		}
-		const given = rows.dtype === "f32" ? rows.values : rows.q;
-		const scales = rows.dtype === "q14" ? rows.scales.length : rowCount * Math.ceil(hidden / 256);
-		const sound =
-			experts.size === 0 || (given.length === rowCount * hidden && scales === rowCount * Math.ceil(hidden / 256));
-		const indexes = batch.rowIndex.length === batch.expert.length && batch.rowIndex.every((row) => row < rowCount);
-		if (!sound || !indexes || (batch.weight && batch.weight.length !== batch.expert.length)) {
-			throw new KvasirError(
-				"bounds",
-				`Cannot compute: the rows or pairs of a batch of layer ${layer} do not fit its shape`,
-			);
-		}
-		return experts;
 	}
 
 	async group(name: string, matrices: readonly WeightMatrix[]): Promise<MatrixGroup> {

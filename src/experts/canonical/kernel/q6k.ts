@@ -16,45 +16,51 @@ export const Q6K_D: usize = 1664;
 }
 
 /** 16 weights of one half times 16 activations, plus `start`. Upper weights stay where they are, 64 times too large. */
-@inline function sub16(w: usize, x: usize, start: v128): v128 {
+@inline function sub16(v0: v128, v1: v128, v2: v128, x: v128, x2: v128, start: v128): v128 {
   const low = i16x8.splat(0x003f), high = i16x8.splat(0x0fc0);
-  const v0 = v128.load(w), v1 = v128.load(w, 32), v2 = v128.load(w, 64);
-  let a = plus(start, dot(v128.and(v0, low), v128.load32_splat(x)));
-  let b = dot(v128.and(v0, high), v128.load32_splat(x, 4));
-  a = plus(a, dot(v128.and(v1, low), v128.load32_splat(x, 8)));
-  b = plus(b, dot(v128.and(v1, high), v128.load32_splat(x, 12)));
-  let c = dot(v128.and(v2, low), v128.load32_splat(x, 16));
-  b = plus(b, dot(v128.and(v2, high), v128.load32_splat(x, 20)));
-  a = plus(a, dot(seventh(v0, v2), v128.load32_splat(x, 24)));
-  c = plus(c, dot(eighth(v1, v2), v128.load32_splat(x, 28)));
-  return plus(plus(a, c), i32x4.shr_s(b, 6));
+  let a = plus(start, dot(v128.and(v0, low), pair0(x)));
+  let b = dot(v128.and(v0, high), pair1(x));
+  a = plus(a, dot(v128.and(v1, low), pair2(x)));
+  b = plus(b, dot(v128.and(v1, high), pair3(x)));
+  a = plus(a, dot(v128.and(v2, low), pair0(x2)));
+  b = plus(b, dot(v128.and(v2, high), pair1(x2)));
+  a = plus(a, dot(seventh(v0, v2), pair2(x2)));
+  a = plus(a, dot(eighth(v1, v2), pair3(x2)));
+  return plus(a, i32x4.shr_s(b, 6));
 }
 
-/** u of one half of a block: w and scales are those of the half. */
-@inline function half(w: usize, x: usize, scales: usize, d: v128): v128 {
-  let u = f32x4.splat(-0.0); // -0 + r32(d*I0) is r32(d*I0), whatever its sign
-  let sums = x + SUM_32;
-  const end = scales + 128;
-  do {
-    let whole = i32x4.splat(0);
-    const quarter = scales + 32;
-    do {
-      const s = i32x4.extend_low_i16x8_s(i16x8.extend_low_i8x16_s(v128.load32_zero(scales)));
-      whole = plus(whole, i32x4.mul(sub16(w, x, v128.load32_splat(sums)), s));
-      w += 96; x += 32; scales += 8; sums += 4;
-    } while (scales < quarter);
-    u = f32x4.add(u, f32x4.mul(d, f32x4.convert_i32x4_s(whole)));
-  } while (scales < end);
-  return u;
-}
+@inline function pair0(x: v128): v128 { return v128.shuffle<i32>(x, x, 0, 0, 0, 0); }
+@inline function pair1(x: v128): v128 { return v128.shuffle<i32>(x, x, 1, 1, 1, 1); }
+@inline function pair2(x: v128): v128 { return v128.shuffle<i32>(x, x, 2, 2, 2, 2); }
+@inline function pair3(x: v128): v128 { return v128.shuffle<i32>(x, x, 3, 3, 3, 3); }
 
 /** One panel times one row: 8 outputs at y. */
 export function q6kRow(w: usize, x: usize, stride: usize, blocks: i32, y: usize): void {
   let sumA = f32x4.splat(0), sumB = sumA;
-  for (; blocks > 0; blocks--, w += Q6K_BLOCK, x += stride) {
+  for (; blocks > 0; blocks--, x += stride) {
+    // -0 + r32(d*I0) is r32(d*I0), whatever its sign.
+    let uA = f32x4.splat(-0.0), uB = uA;
+    const dA = v128.load(w, Q6K_D), dB = v128.load(w, Q6K_D + 16);
+    let at = x, sums = x + SUM_32, scales = w + Q6K_SCALES;
+    do {
+      let wholeA = i32x4.splat(0), wholeB = wholeA;
+      const end = w + 384;
+      do {
+        const x0 = v128.load(at), x1 = v128.load(at, 16), start = v128.load32_splat(sums);
+        const s = v128.load8x8_s(scales);
+        const a = sub16(v128.load(w), v128.load(w, 32), v128.load(w, 64), x0, x1, start);
+        const b = sub16(v128.load(w, 16), v128.load(w, 48), v128.load(w, 80), x0, x1, start);
+        wholeA = plus(wholeA, i32x4.mul(a, i32x4.extend_low_i16x8_s(s)));
+        wholeB = plus(wholeB, i32x4.mul(b, i32x4.extend_high_i16x8_s(s)));
+        w += 96; at += 32; scales += 8; sums += 4;
+      } while (w < end);
+      uA = f32x4.add(uA, f32x4.mul(dA, f32x4.convert_i32x4_s(wholeA)));
+      uB = f32x4.add(uB, f32x4.mul(dB, f32x4.convert_i32x4_s(wholeB)));
+    } while (at < x + 512);
+    w += Q6K_BLOCK - Q6K_SCALES;
     const s = v128.load32_splat(x, SCALE);
-    sumA = f32x4.add(sumA, f32x4.mul(s, half(w, x, w + Q6K_SCALES, v128.load(w, Q6K_D))));
-    sumB = f32x4.add(sumB, f32x4.mul(s, half(w + 16, x, w + Q6K_SCALES + 4, v128.load(w, Q6K_D + 16))));
+    sumA = f32x4.add(sumA, f32x4.mul(s, uA));
+    sumB = f32x4.add(sumB, f32x4.mul(s, uB));
   }
   v128.store(y, sumA);
   v128.store(y, sumB, 16);

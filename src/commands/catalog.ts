@@ -41,6 +41,41 @@ export const catalog: readonly CatalogEntry[] = [
 		load: async () => (await import("./serve-gateway.ts")).serveGatewayCommand,
 	},
 	{
+		path: "gateway invite create",
+		summary: "a single-use invite for one new worker key",
+		load: async () => (await import("./gateway-invite-create.ts")).gatewayInviteCreateCommand,
+	},
+	{
+		path: "gateway invite list",
+		summary: "invites and what became of them",
+		load: async () => (await import("./gateway-invite-list.ts")).gatewayInviteListCommand,
+	},
+	{
+		path: "gateway invite revoke",
+		summary: "take back an invite nobody used",
+		load: async () => (await import("./gateway-invite-revoke.ts")).gatewayInviteRevokeCommand,
+	},
+	{
+		path: "gateway allow",
+		summary: "let a key in without an invite",
+		load: async () => (await import("./gateway-allow.ts")).gatewayAllowCommand,
+	},
+	{
+		path: "gateway disallow",
+		summary: "take a key off the allow list",
+		load: async () => (await import("./gateway-disallow.ts")).gatewayDisallowCommand,
+	},
+	{
+		path: "gateway ban",
+		summary: "keep a key out and cut its links",
+		load: async () => (await import("./gateway-ban.ts")).gatewayBanCommand,
+	},
+	{
+		path: "gateway unban",
+		summary: "let a banned key in again",
+		load: async () => (await import("./gateway-unban.ts")).gatewayUnbanCommand,
+	},
+	{
 		path: "serve-hub",
 		summary: "the LAN hub: tie workers to parked backbone sockets, keep the ledger",
 		load: async () => (await import("./serve-hub.ts")).serveHubCommand,
@@ -110,6 +145,8 @@ export const catalog: readonly CatalogEntry[] = [
 /** What the first word of two-word commands stands for. */
 export const groups: Readonly<Record<string, string>> = {
 	backbone: "the machine that decodes",
+	gateway: "who may join",
+	"gateway invite": "single-use invites",
 	wallet: "keys and balances",
 	model: "GGUF files and their names",
 	bench: "measured tables",

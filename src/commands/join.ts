@@ -9,6 +9,7 @@ const options = {
 	hold: list("--hold <layers:first-last>", "experts to serve, such as all:0-7; repeatable; what fits without it", text),
 	wallet: value("--wallet <address>", "who is paid; else this home's wallet, else this node", address),
 	gpu: value("--gpu [device]", "compute on a GPU, never on the CPU instead: auto or webgpu:ID", text),
+	inviteFile: value("--invite-file <file>", "an invite, for a gateway that asks new keys for one", path),
 	ca: value("--ca <file>", "also trust this certificate authority, PEM", path),
 	insecure: toggle("--insecure", "allow ws:// beyond this machine"),
 };

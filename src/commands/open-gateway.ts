@@ -1,4 +1,6 @@
 import type { GatewayStore } from "../ledger/gateway-store.ts";
+import { type AdmissionMode, storedAdmission } from "../splice/admission.ts";
+import type { AdmissionStore } from "../splice/admission-store.ts";
 import type { Certificate } from "../splice/certificate.ts";
 import { type Gateway, startGateway } from "../splice/gateway.ts";
 import { walletRoutes } from "../splice/wallet-routes.ts";
@@ -12,6 +14,8 @@ interface GatewaySettings {
 	readonly hub: HostPort;
 	readonly publicHosts: readonly string[];
 	readonly trustProxy: readonly string[];
+	readonly admission: AdmissionMode;
+	readonly lists: AdmissionStore;
 	readonly admitRate: number;
 	readonly certificate: Certificate | null;
 	readonly secret: Uint8Array;
@@ -29,6 +33,7 @@ export function openGateway({ clock, random, log }: Context, settings: GatewaySe
 			hub: dialAt(settings.hub),
 			hubSecret: settings.secret,
 			trustProxy: settings.trustProxy,
+			admission: storedAdmission(settings.admission, settings.lists, log),
 			limits: { admitRatePerSecond: settings.admitRate },
 			routes: walletRoutes(settings.store),
 		},

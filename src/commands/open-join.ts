@@ -21,6 +21,7 @@ import { openWorkerEngine } from "./engines.ts";
 import type { JoinOptions } from "./join.ts";
 import { openPaidHome } from "./paid-home.ts";
 import { programVersion } from "./program-version.ts";
+import { readInvite } from "./read-invite.ts";
 
 /** Of the memory that is free: the rest is for sockets, messages and the system. */
 const memoryShare = 0.7;
@@ -35,6 +36,7 @@ export async function openJoin(
 	const { clock, random, log, host } = context;
 	const target = joinTarget(url, options.insecure);
 	const home = await makePrivateFolder(context.home);
+	const invite = options.inviteFile === undefined ? undefined : await readInvite(options.inviteFile);
 	const identity = await loadNodeKey(home);
 	const payout = options.wallet ?? (await walletAddress(home)) ?? addressOf(identity.publicKey);
 	const { gateway, backbone } = target;
@@ -61,7 +63,15 @@ export async function openJoin(
 		const worker = await context.progress("loading experts", (say) =>
 			startWorker({
 				...{ gateway, backbone, identity, model, engine, memoryBytes, clock, random, log },
-				dial: webSocketDialer({ url: target.url, identity, clock, random, insecure: options.insecure, outbound }),
+				dial: webSocketDialer({
+					url: target.url,
+					identity,
+					clock,
+					random,
+					insecure: options.insecure,
+					invite,
+					outbound,
+				}),
 				payout: keyOf(payout),
 				ranges: options.hold.length === 0 ? null : options.hold.flatMap((hold) => parseHold(hold, { layers, experts })),
 				engineFacts: engineFacts(engine, memoryBytes, options.threads),

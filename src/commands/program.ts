@@ -50,23 +50,25 @@ export async function buildProgram(host: Host, ended: (exitCode: number) => void
 	withoutCommand(root, () => root.outputHelp());
 	const words = host.argv.filter((word) => !word.startsWith("-"));
 	for (const entry of catalog) {
-		const [first, second] = entry.path.split(" ") as [string, string?];
-		const parent = second ? groupOf(root, host, first) : root;
-		const command = prepare(new Command(second ?? first), host).description(entry.summary);
-		parent.addCommand(command);
-		if (words.slice(0, second ? 2 : 1).join(" ") === entry.path) declare(command, await entry.load(), host, ended);
+		const path = entry.path.split(" ");
+		const command = prepare(new Command(path.at(-1)), host).description(entry.summary);
+		groupOf(root, host, path.slice(0, -1)).addCommand(command);
+		if (words.slice(0, path.length).join(" ") === entry.path) declare(command, await entry.load(), host, ended);
 	}
 	return root;
 }
 
-function groupOf(root: Command, host: Host, name: string): Command {
-	const there = root.commands.find((command) => command.name() === name);
+/** The command that holds others, such as `gateway invite`, made at its first use; no words: the program itself. */
+function groupOf(root: Command, host: Host, path: readonly string[]): Command {
+	if (path.length === 0) return root;
+	const parent = groupOf(root, host, path.slice(0, -1));
+	const there = parent.commands.find((command) => command.name() === path.at(-1));
 	if (there) return there;
-	const group = prepare(new Command(name), host)
-		.description(groups[name] ?? name)
+	const group = prepare(new Command(path.at(-1)), host)
+		.description(groups[path.join(" ")]!)
 		.helpCommand(false);
 	withoutCommand(group, () => unknownCommand(undefined, group));
-	root.addCommand(group);
+	parent.addCommand(group);
 	return group;
 }
 

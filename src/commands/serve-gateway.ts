@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { makePrivateFolder } from "../io/files.ts";
 import { defineCommand } from "./command.ts";
 import { list, toggle, value } from "./options.ts";
-import { count, formatHostPort, hostPort, path, text } from "./readers.ts";
+import { count, formatHostPort, hostPort, oneOf, path, text } from "./readers.ts";
 import { untilStopped } from "./until-stopped.ts";
 
 const drainMs = 8_000;
@@ -25,6 +25,7 @@ export const serveGatewayCommand = defineCommand({
 		hub: value("--hub <host:port>", "the hub's relay port", hostPort, { host: "127.0.0.1", port: 7301 }),
 		hubApi: value("--hub-api <host:port>", "the hub's API port", hostPort, { host: "127.0.0.1", port: 7302 }),
 		secretFile: value("--hub-secret-file <file>", "the secret that the hub made", path),
+		admission: value("--admission <mode>", "who may join", oneOf("open", "allow-list", "invite"), "open"),
 		admitRate: value("--admit-rate <n>", "upgrades let in each second", count(1, 100_000), 20),
 		admin: value("--admin <host:port>", "health, metrics, status; never public", hostPort, {
 			host: "127.0.0.1",
@@ -43,18 +44,22 @@ export const serveGatewayCommand = defineCommand({
 			{ readCertificate, watchCertificate },
 			{ creditFromHub },
 			{ openGateway },
+			{ openAdmissionStore },
 		] = await Promise.all([
 			import("../ledger/gateway-ledger.ts"),
 			import("./secret-file.ts"),
 			import("./certificate.ts"),
 			import("./credit-from-hub.ts"),
 			import("./open-gateway.ts"),
+			import("../splice/admission-store.ts"),
 		]);
 		const certificate = await readCertificate(options);
 		const secret = await readSecret(options.secretFile ?? join(home, "hub-secret"), host.platform);
-		const store = await openGatewayLedger(options.db ?? join(home, "gateway.db"));
+		const location = options.db ?? join(home, "gateway.db");
+		const store = await openGatewayLedger(location);
+		const lists = await openAdmissionStore(location, context);
 		try {
-			const gateway = await openGateway(context, { ...options, certificate, secret, store });
+			const gateway = await openGateway(context, { ...options, certificate, secret, store, lists });
 			const unwatch = watchCertificate(options, context, (newest) => gateway.useCertificate(newest));
 			const crediting = creditFromHub({ ...context, hubApi: options.hubApi, secret, store });
 			context.emit(
@@ -68,6 +73,7 @@ export const serveGatewayCommand = defineCommand({
 			await gateway.close();
 			return {};
 		} finally {
+			await lists.close();
 			await store.close();
 		}
 	},

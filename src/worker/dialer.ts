@@ -29,6 +29,8 @@ export interface WebSocketDialerParts {
 	readonly model?: string | undefined;
 	readonly clock: Clock;
 	readonly random: Random;
+	/** A single-use invite, for a gateway that admits new keys only with one. */
+	readonly invite?: string | undefined;
 	/** How the gateway is reached: proxy and trust; absent: directly, trusting what Node trusts. */
 	readonly outbound?: Pick<Outbound, "agent" | "secureContext"> | undefined;
 	/** Allows `ws://` beyond loopback. */
@@ -79,7 +81,7 @@ function isLoopback(host: string): boolean {
 }
 
 function dialOnce(
-	{ identity, model, clock, random, outbound }: WebSocketDialerParts,
+	{ identity, model, clock, random, invite, outbound }: WebSocketDialerParts,
 	base: URL,
 	offsetSeconds: number,
 	{ backbone, signal }: Parameters<Dialer>[0],
@@ -97,7 +99,7 @@ function dialOnce(
 	});
 	const options: ClientOptions = {
 		...webSocketOptions,
-		headers: { authorization },
+		headers: { authorization, ...(invite === undefined ? {} : { "x-kvasir-invite": invite }) },
 		handshakeTimeout: limits.handshakeMs,
 		followRedirects: false,
 		...(outbound?.secureContext ? { secureContext: outbound.secureContext } : {}),

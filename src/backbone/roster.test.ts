@@ -64,6 +64,24 @@ describe("Roster", () => {
 		expect(first.others).toEqual([]);
 	});
 
+	test("and takes over from one that shows no sign of life for 5 s", async () => {
+		backbone = memoryBackbone();
+		let mute = false;
+		const silent = await backbone.join(
+			{ instance: 1 },
+			{ passage: (_, from) => (mute && from === "b" ? { drop: true } : undefined) },
+		);
+		mute = true;
+		const second = await backbone.join({ instance: 2 });
+		await backbone.clock.advance(4000);
+		expect(backbone.roster.workers[0]!.hello.instance).toEqual(bytes(1));
+		await backbone.clock.advance(1500);
+		expect(backbone.roster.workers.map(({ hello }) => hello.instance)).toEqual([bytes(2)]);
+		expect((await silent.ended).code).toBe(4409);
+		await backbone.dispatcher.request(requestOf([[0, 1]]));
+		expect(second.dispatches.length).toBe(1);
+	});
+
 	test("a bad set of experts ends the link", async () => {
 		backbone = memoryBackbone();
 		const worker = await backbone.join({ holds: [{ layer: 2, first: 7, count: 2 }] });

@@ -4,7 +4,7 @@ import type { RemoteRequest } from "../../src/backbone/remote.ts";
 import { Roster, type RosterEvent } from "../../src/backbone/roster.ts";
 import type { WorkerLink, WorkerListener } from "../../src/backbone/worker-link.ts";
 import { silentLog } from "../../src/io/log.ts";
-import { memoryTransportPair } from "../../src/protocol/memory-transport.ts";
+import { type MemoryTransportOptions, memoryTransportPair } from "../../src/protocol/memory-transport.ts";
 import type { ModelFacts } from "../../src/protocol/messages.ts";
 import { type FakeClock, fakeClock, settle } from "./fake-clock.ts";
 import {
@@ -38,12 +38,15 @@ export interface MemoryBackbone {
 	/** What was written down, in order: `paid key id pairs`, `unpaid key id reason`, `void key id`. */
 	readonly account: string[];
 	/** Resolves when the worker finished its handshake and the backbone decided about it. */
-	join(script?: Script): Promise<ScriptedWorker>;
+	join(script?: Script, transport?: MemoryTransportOptions): Promise<ScriptedWorker>;
 	close(): void;
 }
 
 export function memoryBackbone(
-	options: Partial<DispatcherParts> & { listener?: Partial<WorkerListener> } = {},
+	options: Partial<DispatcherParts> & {
+		listener?: Partial<WorkerListener>;
+		joined?: (worker: WorkerLink) => void;
+	} = {},
 ): MemoryBackbone {
 	const clock = fakeClock();
 	const closing = new AbortController();
@@ -58,8 +61,12 @@ export function memoryBackbone(
 		unpaid: write("unpaid"),
 		void: write("void"),
 	};
+	const emit = (event: RosterEvent) => {
+		events.push(event);
+		if (event.event === "joined") options.joined?.(event.worker);
+	};
 	const parts = { model: testModel, clock, log: silentLog };
-	const roster = new Roster({ ...parts, emit: (event) => events.push(event) });
+	const roster = new Roster({ ...parts, emit });
 	const receive = createReception({
 		...parts,
 		identity: scriptedIdentity(200),
@@ -85,8 +92,8 @@ export function memoryBackbone(
 		dispatcher,
 		events,
 		account,
-		async join(script = {}) {
-			const [near, far] = memoryTransportPair();
+		async join(script = {}, transport = {}) {
+			const [near, far] = memoryTransportPair(transport);
 			const received = receive(near, { relay: "", admitted: null });
 			const worker = await startScriptedWorker(far, {
 				clock,

@@ -3,13 +3,16 @@ import type { ExpertEngine } from "../experts/engine.ts";
 import type { EngineName } from "../experts/open-engine.ts";
 import type { Clock } from "../io/clock.ts";
 import type { Logger } from "../io/log.ts";
-import type { Model } from "../model/model.ts";
+import type { WeightSource } from "../model/model.ts";
 
 export interface EngineChoice {
 	readonly engine: EngineName;
 	/** `auto`, or a device such as `webgpu:ID`; undefined: the CPU. */
 	readonly gpu: string | undefined;
-	readonly model: Model;
+	/** Rows are vectors of this many values. */
+	readonly hidden: number;
+	/** The model's experts: a device is tried on one. */
+	readonly expert: WeightSource["expert"];
 	readonly threads: number;
 	readonly memoryBytes: number;
 	/** This machine's CPU. */
@@ -23,8 +26,7 @@ export interface EngineChoice {
  * Throws `gpu_unavailable` with everything that was tried; it never falls back to the CPU.
  */
 export async function openWorkerEngine(choice: EngineChoice): Promise<ExpertEngine> {
-	const { engine, gpu, model, threads, memoryBytes, device, clock, log } = choice;
-	const { hidden } = model.shape;
+	const { engine, gpu, hidden, expert, threads, memoryBytes, device, clock, log } = choice;
 	if (gpu === undefined) {
 		const { openThreadedEngine } = await import("../experts/threaded-engine.ts");
 		return openThreadedEngine({ engine, hidden, threads, memoryBytes, device });
@@ -36,7 +38,7 @@ export async function openWorkerEngine(choice: EngineChoice): Promise<ExpertEngi
 		engine,
 		hidden,
 		memoryBytes,
-		source: (layer, expert) => model.weights.expert(layer, expert),
+		source: expert,
 		clock,
 		log,
 	});

@@ -1,12 +1,18 @@
 import { defineCommand } from "./command.ts";
 import { modelOptions } from "./model-options.ts";
 import { list, type OptionValues, toggle, value } from "./options.ts";
-import { address, path, text } from "./readers.ts";
+import { address, byteSize, path, text } from "./readers.ts";
 import { untilStopped } from "./until-stopped.ts";
 
 const options = {
 	...modelOptions,
-	hold: list("--hold <layers:first-last>", "experts to serve, such as all:0-7; repeatable; what fits without it", text),
+	model: value("--model <name|path>", "serve from this model; without it experts come over the gateway", text),
+	cache: value("--cache <size>", "most bytes of fetched experts kept on disk; twice the memory without it", byteSize),
+	hold: list(
+		"--hold <layers:first-last>",
+		"experts to serve, such as all:0-7; repeatable; what the backbone assigns without it",
+		text,
+	),
 	wallet: value("--wallet <address>", "who is paid; else this home's wallet, else this node", address),
 	gpu: value("--gpu [device]", "compute on a GPU, never on the CPU instead: auto or webgpu:ID", text),
 	inviteFile: value("--invite-file <file>", "an invite, for a gateway that asks new keys for one", path),
@@ -24,7 +30,7 @@ export const joinCommand = defineCommand({
 	summary: "compute experts for a swarm: dial a gateway, serve, get paid",
 	operands: [{ name: "<url>", about: "the gateway, wss://gate.example; #KEY behind it pins the backbone" }],
 	options,
-	example: "kvasir join wss://gate.example --hold all:0-127 --threads 4",
+	example: "kvasir join wss://gate.example --threads 4",
 	async run(context, chosen, [url]) {
 		const [{ openJoin }, { openWorkerView }] = await Promise.all([
 			import("./open-join.ts"),

@@ -1,12 +1,11 @@
 import { cpus } from "node:os";
+import { join } from "node:path";
 import { KvasirError } from "../errors.ts";
 import { describeProof } from "../experts/describe-proof.ts";
 import type { ExpertEngine } from "../experts/engine.ts";
 import { deviceMemoryBytes } from "../experts/gpu/device-options.ts";
-import { readAuthorities } from "../io/authorities.ts";
 import { addressOf, keyOf } from "../io/base58.ts";
 import { makePrivateFolder } from "../io/files.ts";
-import { type Outbound, openOutbound } from "../io/outbound.ts";
 import { openNamedModel } from "../model/resolve-model.ts";
 import { loadNodeKey } from "../wallet/node-key.ts";
 import { rememberGateway } from "../wallet/remembered-gateway.ts";
@@ -14,17 +13,23 @@ import { walletAddress } from "../wallet/wallet-key.ts";
 import { webSocketDialer } from "../worker/dialer.ts";
 import { parseHold } from "../worker/held-experts.ts";
 import { joinTarget } from "../worker/join-target.ts";
+import { openSliceCache } from "../worker/slice-cache.ts";
+import { createSliceClient } from "../worker/slice-client.ts";
 import { startWorker, type Worker } from "../worker/worker.ts";
 import type { WorkerEvent } from "../worker/worker-event.ts";
 import type { Context } from "./context.ts";
-import { openWorkerEngine } from "./engines.ts";
 import type { JoinOptions } from "./join.ts";
+import { openJoinEngine } from "./join-engine.ts";
+import { openOutboundTo } from "./outbound-to.ts";
 import { openPaidHome } from "./paid-home.ts";
 import { programVersion } from "./program-version.ts";
 import { readInvite } from "./read-invite.ts";
 
 /** Of the memory that is free: the rest is for sockets, messages and the system. */
 const memoryShare = 0.7;
+
+/** Of fetched experts on disk, to what fits in memory: what is held, and what a change brings. */
+const cacheShare = 2;
 
 /** Opens model, engine and home, and starts the worker. Throws what each of them throws. */
 export async function openJoin(
@@ -41,11 +46,10 @@ export async function openJoin(
 	const payout = options.wallet ?? (await walletAddress(home)) ?? addressOf(identity.publicKey);
 	const { gateway, backbone } = target;
 	context.emit({ event: "listening", worker: addressOf(identity.publicKey), payout, gateway: target.url });
-	const model = await openNamedModel(home, options.model);
+	const model = options.model === undefined ? null : await openNamedModel(home, options.model);
 	const ownBytes = Math.floor(host.availableMemory() * memoryShare);
 	const memoryBytes = options.memory ?? (options.gpu === undefined ? ownBytes : Math.min(deviceMemoryBytes, ownBytes));
-	const { layers, experts } = model.shape;
-	const engine = await openWorkerEngine({ ...options, model, memoryBytes, device: cpuName(), clock, log });
+	const engine = await openJoinEngine({ ...options, memoryBytes, device: cpuName(), clock, log }, model);
 	if (engine.proof)
 		context.emit({ event: "device", ...engine.proof, selfCheck: undefined }, describeProof(engine.proof));
 	const paidHome = await openPaidHome(home, random);
@@ -54,12 +58,18 @@ export async function openJoin(
 	const close = async () => {
 		stop.abort(new KvasirError("closed", "Cannot go on: the worker is closing"));
 		await engine.close();
-		await model.weights.close();
+		await model?.weights.close();
 		await paidHome.close();
 		await outbound.close();
 	};
 	try {
 		await rememberGateway(home, target.url);
+		const cache = await openSliceCache({
+			folder: join(home, "slices"),
+			bytesMax: options.cache ?? cacheShare * memoryBytes,
+			clock,
+		});
+		const fetching = { url: target.url, identity, dispatcher: outbound.dispatcher, clock, random };
 		const worker = await context.progress("loading experts", (say) =>
 			startWorker({
 				...{ gateway, backbone, identity, model, engine, memoryBytes, clock, random, log },
@@ -73,7 +83,8 @@ export async function openJoin(
 					outbound,
 				}),
 				payout: keyOf(payout),
-				ranges: options.hold.length === 0 ? null : options.hold.flatMap((hold) => parseHold(hold, { layers, experts })),
+				hold: options.hold.length === 0 ? null : (dims) => options.hold.flatMap((hold) => parseHold(hold, dims)),
+				slices: { cache, client: (backbone, model) => createSliceClient({ ...fetching, backbone, model }) },
 				engineFacts: engineFacts(engine, memoryBytes, options.threads),
 				build: `kvasir ${programVersion()}`,
 				home: paidHome,
@@ -90,16 +101,6 @@ export async function openJoin(
 		await close();
 		throw error;
 	}
-}
-
-/** How the gateway is reached: proxy by the environment, trust by the distribution and `--ca`. */
-export async function openOutboundTo(
-	url: string,
-	env: Context["host"]["env"],
-	ca: string | undefined,
-): Promise<Outbound> {
-	const secure = /^(wss|https):/.test(url);
-	return openOutbound(new URL(url), { env, ...(secure && { authorities: await readAuthorities({ env, file: ca }) }) });
 }
 
 function engineFacts({ proof }: ExpertEngine, memoryBytes: number, threads: number) {

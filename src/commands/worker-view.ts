@@ -57,7 +57,7 @@ function lines(context: Context): WorkerTelling {
 	return {
 		log: context.log,
 		onEvent(event) {
-			if (event.event === "loading" && event.done < event.total) return;
+			if (event.event === "fetched" || (event.event === "loading" && event.done < event.total)) return;
 			context.emit({ ...event }, describeEvent(event) ?? undefined);
 		},
 		show() {},
@@ -97,6 +97,12 @@ export function describeEvent(event: WorkerEvent): string | null {
 			return `receipt ${event.number}: ${formatCount(event.pairs)} pairs ${event.agreed ? "countersigned" : "disputed"}`;
 		case "clock_skew":
 			return `this clock is ${event.offsetSeconds} s off the gateway's: set it`;
+		case "fetched":
+			return null;
+		case "fetch_retry":
+			return `${event.message} [${event.code}], again in ${(event.inMs / 1000).toFixed(1)} s`;
+		case "problem":
+			return `${event.message} [${event.code}]${event.hint === null ? "" : `. ${event.hint}`}`;
 		case "draining":
 			return `draining: ${event.reason}`;
 	}

@@ -37,7 +37,16 @@ const vouchedRetryMs = 60_000;
 /** A link that held this long worked: failures before it no longer count. */
 const workedMs = 10_000;
 /** At the first contact these end the command, because a person is there to read them; later they are only reasons to retry. */
-const firstContactFatal = new Set(["auth", "not_admitted", "version", "clock_skew", "tls", "model_mismatch"]);
+const firstContactFatal = new Set([
+	"auth",
+	"not_admitted",
+	"version",
+	"clock_skew",
+	"tls",
+	"model_mismatch",
+	"model_missing",
+	"usage",
+]);
 
 /** What is told with the wait before the next dial. */
 type Ending = Omit<Extract<WorkerEvent, { event: "disconnected" }>, "event" | "redialInMs">;

@@ -2,12 +2,15 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { plainEngine, plainModel } from "../../test/support/plain-engine.ts";
 import { bytes } from "../../test/support/sample-messages.ts";
-import { seededRandom } from "../../test/support/seeded-random.ts";
-import { changeHoldings, expertBytes, loadExperts, planHoldings } from "./capacity.ts";
+import { sliceOf } from "../model/expert-slice.ts";
+import { fileSource } from "./expert-source.ts";
 import { expertsOf, HeldExperts, parseHold } from "./held-experts.ts";
+import { changeHoldings, loadExperts } from "./load-experts.ts";
 
 const dims = { layers: 3, experts: 10, hidden: 8, width: 4 };
 const model = plainModel(dims, bytes(32));
+const source = fileSource(model);
+const { signal } = new AbortController();
 
 describe("HeldExperts", () => {
 	it("tells its runs, whatever the order of what came and went", () => {
@@ -46,47 +49,18 @@ describe("parseHold()", () => {
 	});
 });
 
-describe("planHoldings()", () => {
-	it("fits, and takes the same run in every layer", () => {
-		fc.assert(
-			fc.property(
-				fc.integer({ min: 1, max: 60 }),
-				fc.integer({ min: 1, max: 64 }),
-				fc.nat(5000),
-				fc.integer(),
-				(layers, experts, fitting, seed) => {
-					const ranges = planHoldings({ layers, experts }, 100, fitting * 100 + 99, seededRandom(seed));
-					const total = ranges.reduce((sum, { count }) => sum + count, 0);
-					expect(total).toBeLessThanOrEqual(fitting);
-					if (fitting >= layers) {
-						expect(total).toBe(layers * Math.min(experts, Math.floor(fitting / layers)));
-						expect(new Set(ranges.map(({ first, count }) => `${first} ${count}`)).size).toBe(1);
-						expect(ranges[0]!.first + ranges[0]!.count).toBeLessThanOrEqual(experts);
-					}
-				},
-			),
-		);
-	});
-
-	it("starts elsewhere for every worker", () => {
-		const random = seededRandom(77);
-		const starts = Array.from({ length: 6 }, () => planHoldings({ layers: 1, experts: 256 }, 1, 8, random)[0]!.first);
-		expect(new Set(starts).size).toBeGreaterThan(3);
-	});
-});
-
 describe("loadExperts()", () => {
 	it("loads each once, in order, and tells how far it is", async () => {
 		const engine = plainEngine();
 		const held = new HeldExperts();
 		const progress: string[] = [];
-		const options = { model, engine, held, asMuchAsFits: false };
+		const options = { source, signal, engine, held, asMuchAsFits: false };
 		await loadExperts(parseHold("0:2-4", dims), {
 			...options,
 			onProgress: (done, total) => progress.push(`${done}/${total}`),
 		});
 		expect(progress).toEqual(["1/3", "2/3", "3/3"]);
-		expect(engine.bytesHeld).toBe(3 * expertBytes(await model.weights.expert(0, 0)));
+		expect(engine.bytesHeld).toBe(3 * sliceOf(await model.weights.expert(0, 0)).length);
 		await changeHoldings(parseHold("0:4-5", dims), options);
 		expect(held.ranges()).toEqual([{ layer: 0, first: 4, count: 2 }]);
 		expect([engine.has(0, 2), engine.has(0, 5)]).toEqual([false, true]);
@@ -94,10 +68,10 @@ describe("loadExperts()", () => {
 
 	it("is an error when what was asked does not fit, and not when nobody said how much", async () => {
 		const ranges = parseHold("all:0-3", dims);
-		const strict = { model, engine: plainEngine("f32", 5), held: new HeldExperts(), asMuchAsFits: false };
+		const strict = { source, signal, engine: plainEngine("f32", 5), held: new HeldExperts(), asMuchAsFits: false };
 		await expect(loadExperts(ranges, strict)).rejects.toMatchObject({ code: "out_of_memory", facts: { loaded: 5 } });
-		const loose = { model, engine: plainEngine("f32", 5), held: new HeldExperts(), asMuchAsFits: true };
-		await loadExperts(ranges, loose);
+		const loose = { source, signal, engine: plainEngine("f32", 5), held: new HeldExperts(), asMuchAsFits: true };
+		expect(await loadExperts(ranges, loose)).toBe(false);
 		expect(loose.held.count).toBe(5);
 	});
 });

@@ -1,6 +1,12 @@
 /** What a worker tells about itself as it happens: for a log line, NDJSON or a screen's notes. Keys are base58. */
 export type WorkerEvent =
-	| { readonly event: "loading"; readonly done: number; readonly total: number }
+	/** `bytesTotal` is 0 where experts are read from a file. */
+	| { readonly event: "loading"; readonly done: number; readonly total: number; readonly bytesTotal: number }
+	/** Bytes of slices that came over the gateway so far. */
+	| { readonly event: "fetched"; readonly bytes: number }
+	| { readonly event: "fetch_retry"; readonly code: string; readonly message: string; readonly inMs: number }
+	/** Something is in the way, and what is held is served on: a full disk, a slice that is wrong. */
+	| { readonly event: "problem"; readonly code: string; readonly message: string; readonly hint: string | null }
 	| { readonly event: "holding"; readonly experts: number; readonly bytes: number }
 	| { readonly event: "connecting"; readonly gateway: string; readonly backbone: string | null }
 	| { readonly event: "connected"; readonly backbone: string; readonly model: string; readonly session: string }

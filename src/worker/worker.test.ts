@@ -62,7 +62,7 @@ async function startScene(
 		identity: workerIdentity,
 		payout: bytes(32, 5),
 		model,
-		ranges: parseHold("0-1:0-3", dims),
+		hold: (model) => parseHold("0-1:0-3", model),
 		engine: plainEngine(),
 		engineFacts: { device: "cpu", memoryBytes: 2 ** 30, threads: 1, selfCheck: new Uint8Array(0) },
 		memoryBytes: 2 ** 20,
@@ -147,9 +147,9 @@ describe("startWorker()", () => {
 	});
 
 	it("follows an assignment where nobody said what to hold, and only there", async () => {
-		const free = await startScene({ ranges: null, memoryBytes: 6 * 3 * dims.hidden * dims.width * 4 });
+		const free = await startScene({ hold: null });
 		const [session] = free.sessions as [Session];
-		expect(lastHolding(session)!.map(({ count }) => count)).toEqual([2, 2, 2]);
+		expect([session.hello.holds, lastHolding(session)]).toEqual([[], []]);
 		const wanted = [
 			{ layer: 1, first: 3, count: 2 },
 			{ layer: 9, first: 0, count: 1 },
@@ -162,6 +162,7 @@ describe("startWorker()", () => {
 		fixed.sessions[0]!.link.send(assign);
 		await settle(20);
 		expect(lastHolding(fixed.sessions[0]!)).toHaveLength(2);
+		expect(fixed.sessions[0]!.messages.at(-1)).toMatchObject({ kind: "refuse", id: null, code: "overloaded" });
 		await free.worker.drain("done", 0);
 		await fixed.worker.drain("done", 0);
 	});

@@ -9,19 +9,11 @@ import type { Random } from "../io/random.ts";
 import type { Model } from "../model/model.ts";
 import { limits } from "../protocol/limits.ts";
 import type { Link } from "../protocol/link.ts";
-import {
-	type Assign,
-	closeCodes,
-	type EngineFacts,
-	type ExpertRange,
-	type Payout,
-	type WelcomeBody,
-} from "../protocol/messages.ts";
+import { closeCodes, type EngineFacts, type ExpertRange, type Payout, type WelcomeBody } from "../protocol/messages.ts";
 import { bindPayout } from "../protocol/payout.ts";
-import { changeHoldings, expertBytes, type LoadOptions, loadExperts, planHoldings } from "./capacity.ts";
 import { DialLoop, type DialLoopParts } from "./dial.ts";
 import type { Dialer } from "./dialer.ts";
-import { HeldExperts } from "./held-experts.ts";
+import { ExpertKeeper, type Hold, type SliceAccess } from "./expert-keeper.ts";
 import type { WorkerHome } from "./home.ts";
 import type { ReceiptOutcome } from "./receipt-desk.ts";
 import { type Serving, serveLink } from "./serve.ts";
@@ -39,9 +31,12 @@ export interface WorkerParts {
 	readonly identity: KeyPair;
 	/** The wallet to be paid, 32 bytes. */
 	readonly payout: Uint8Array;
-	readonly model: Pick<Model, "name" | "modelId" | "shape" | "weights">;
-	/** What to hold (`parseHold`); null: what fits, until the backbone says which. */
-	readonly ranges: readonly ExpertRange[] | null;
+	/** The model file at hand; null: experts come as slices over the gateway. */
+	readonly model: Pick<Model, "name" | "modelId" | "shape" | "weights"> | null;
+	/** What to hold, from --hold (`parseHold`); null: what the backbone assigns. */
+	readonly hold: Hold | null;
+	/** How slices and manifests are fetched; absent: not at all. */
+	readonly slices?: SliceAccess | undefined;
 	readonly engine: ExpertEngine;
 	readonly engineFacts: Omit<EngineFacts, "class">;
 	/** Most bytes of experts, from --memory. */
@@ -85,23 +80,34 @@ export interface Worker {
 	snapshot(): WorkerSnapshot;
 }
 
-/** Loads the experts, then keeps a link to the gateway's backbone and to those it vouches for. Throws what loading throws. */
+/** Loads what a file at hand has of the wanted experts, then keeps a link to the gateway's backbone and to those it vouches for. Throws what loading throws. */
 export async function startWorker(parts: WorkerParts): Promise<Worker> {
-	const held = new HeldExperts();
-	const loading = {
+	const failed = new AbortController();
+	const hooks: KeeperHooks = { onChanged() {}, onShort() {} };
+	const keeper = new ExpertKeeper({
 		...parts,
-		held,
-		asMuchAsFits: parts.ranges === null,
-		onProgress: (done: number, total: number) => parts.onEvent?.({ event: "loading", done, total }),
-	};
-	await loadExperts(parts.ranges ?? (await plan(parts)), loading);
-	return new LinkedWorker(parts, loading);
+		slices: parts.slices ?? null,
+		signal: AbortSignal.any([parts.signal, failed.signal]),
+		onEvent: (event) => parts.onEvent?.(event),
+		onChanged: () => hooks.onChanged(),
+		onShort: (state) => hooks.onShort(state),
+		onFailed: (error) => failed.abort(error),
+	});
+	if (parts.model !== null) await keeper.loadOwn(parts.model.shape);
+	return new LinkedWorker(parts, keeper, hooks, failed.signal);
+}
+
+/** What the keeper tells the links, once there are any. */
+interface KeeperHooks {
+	onChanged: () => void;
+	onShort: (state: string) => void;
 }
 
 class LinkedWorker implements Worker {
 	readonly closed: Promise<void>;
 	readonly #parts: WorkerParts;
-	readonly #loading: LoadOptions;
+	readonly #keeper: ExpertKeeper;
+	readonly #signal: AbortSignal;
 	readonly #tally = new Tally();
 	readonly #payout: Payout;
 	readonly #startedMs: number;
@@ -112,20 +118,28 @@ class LinkedWorker implements Worker {
 	/** The first link's backbone, once known. */
 	#mainBackbone: string | null;
 	#draining = false;
-	#changing: Promise<void> = Promise.resolve();
 
-	constructor(parts: WorkerParts, loading: LoadOptions) {
+	/** @param failed aborts, with the error, when going on is pointless */
+	constructor(parts: WorkerParts, keeper: ExpertKeeper, hooks: KeeperHooks, failed: AbortSignal) {
 		this.#parts = parts;
-		this.#loading = loading;
+		this.#keeper = keeper;
+		this.#signal = AbortSignal.any([parts.signal, failed]);
 		this.#payout = bindPayout(parts.identity, parts.payout);
 		this.#startedMs = parts.clock.monotonic();
 		this.#mainBackbone = parts.backbone === null ? null : addressOf(parts.backbone);
-		this.#tellHolding();
+		hooks.onChanged = () => {
+			for (const serving of this.#servings) serving.holdingChanged();
+		};
+		hooks.onShort = (state) => {
+			this.#main.link?.send({ kind: "refuse", id: null, code: "overloaded", text: state });
+		};
 		this.#main = this.#loop(parts.backbone, false, (link, welcome) => {
 			this.#mainBackbone = addressOf(link.peer);
-			return this.#serve(link, welcome);
+			return this.#serve(link, welcome, () => keeper.meet(link.peer, welcome.model));
 		});
-		this.closed = this.#main.ended;
+		this.closed = this.#main.ended.then(() => {
+			if (failed.aborted) throw failed.reason;
+		});
 	}
 
 	redial(): void {
@@ -151,7 +165,7 @@ class LinkedWorker implements Worker {
 			worker: addressOf(identity.publicKey),
 			payout: addressOf(payout),
 			engine: engine.proof ? `${engine.engineClass} on ${describeProof(engine.proof)}` : engine.engineClass,
-			holds: this.#loading.held.ranges(),
+			holds: this.#keeper.held.ranges(),
 			heldBytes: engine.bytesHeld,
 			upMs: clock.monotonic() - this.#startedMs,
 			links: [
@@ -168,43 +182,62 @@ class LinkedWorker implements Worker {
 
 	#loop(backbone: Uint8Array | null, vouched: boolean, serve: DialLoopParts["serve"]): DialLoop {
 		const onEvent = (event: WorkerEvent) => this.#tell(event);
-		return new DialLoop({ ...this.#parts, onEvent, hello: () => this.#hello(), serve, backbone, vouched });
+		return new DialLoop({
+			...this.#parts,
+			signal: this.#signal,
+			onEvent,
+			hello: () => this.#hello(),
+			serve,
+			backbone,
+			vouched,
+		});
 	}
 
 	#hello() {
-		const { build, engine, engineFacts, memoryBytes, model } = this.#parts;
-		const holds = this.#loading.held.ranges().slice(0, limits.helloRanges);
+		const { build, engine, engineFacts, memoryBytes, hold } = this.#parts;
+		const { modelId, held } = this.#keeper;
+		// In hello: what the operator wants held. Whoever follows the backbone tells what is ready in `holding`, right after welcome.
+		const holds = hold === null || modelId === null ? [] : held.ranges().slice(0, limits.helloRanges);
 		return {
 			build,
 			engine: { ...engineFacts, class: engine.engineClass },
 			offer: { ...offered, memoryBytes },
-			holds: holds.map((range) => ({ ...range, modelId: model.modelId })),
+			holds: holds.map((range) => ({ ...range, modelId: modelId! })),
 			payout: this.#payout,
 		};
 	}
 
-	#serve(link: Link, welcome: WelcomeBody): Serving {
-		const { model } = this.#parts;
-		if (!equalBytes(welcome.model.modelId, model.modelId)) {
-			link.send({ kind: "refuse", id: null, code: "model_mismatch", text: model.name });
+	#serve(link: Link, welcome: WelcomeBody, meet = () => this.#requireSameModel(welcome)): Serving {
+		try {
+			meet();
+		} catch (error) {
+			link.send({ kind: "refuse", id: null, code: "model_mismatch", text: "" });
 			link.close(closeCodes.normal, "model_mismatch");
-			throw new KvasirError("model_mismatch", `Cannot serve ${model.name}: the backbone runs ${welcome.model.name}`, {
-				hint: "Join with the same model file (--model), byte for byte",
-			});
+			throw error;
 		}
 		const serving = serveLink({
 			...this.#parts,
 			link,
 			welcome,
-			held: this.#loading.held,
+			held: this.#keeper.held,
 			tally: this.#tally,
 			onReceipt: (outcome) => this.#received(addressOf(link.peer), outcome),
-			onAssign: (assign) => this.#assigned(assign),
+			onAssign: (assign) => {
+				// Two backbones with different wishes would take turns at one memory.
+				if (addressOf(link.peer) === this.#mainBackbone) this.#keeper.assigned(assign);
+			},
 		});
 		this.#servings.add(serving);
 		serving.ended.then(() => this.#servings.delete(serving));
 		for (const key of welcome.backbones) this.#linkTo(key);
 		return serving;
+	}
+
+	/** A vouched backbone gets what the main one's model allows. */
+	#requireSameModel({ model }: WelcomeBody): void {
+		const { modelId } = this.#keeper;
+		if (modelId !== null && equalBytes(model.modelId, modelId)) return;
+		throw new KvasirError("model_mismatch", `Cannot serve ${model.name}: it is not the model held here`);
 	}
 
 	/** One more link for each backbone that one we believe vouches for; never a second one to the same. */
@@ -240,31 +273,7 @@ class LinkedWorker implements Worker {
 		});
 	}
 
-	/** The backbone's wish counts only where the operator said nothing (--hold). One change at a time. */
-	#assigned({ wanted }: Assign): void {
-		const { ranges, model, log } = this.#parts;
-		if (ranges !== null) return;
-		const { layers, experts } = model.shape;
-		const within = wanted.filter(({ layer, first, count }) => layer < layers && first + count <= experts);
-		this.#changing = this.#changing
-			.then(() => changeHoldings(within, this.#loading))
-			.catch(({ message }: Error) => log.warn({ message }, "an assignment could not be followed"))
-			.then(() => {
-				this.#tellHolding();
-				for (const serving of this.#servings) serving.holdingChanged();
-			});
-	}
-
-	#tellHolding(): void {
-		this.#tell({ event: "holding", experts: this.#loading.held.count, bytes: this.#parts.engine.bytesHeld });
-	}
-
 	#tell(event: WorkerEvent): void {
 		this.#parts.onEvent?.(event);
 	}
-}
-
-async function plan({ model, memoryBytes, random }: WorkerParts): Promise<ExpertRange[]> {
-	const { layers, experts } = model.shape;
-	return planHoldings({ layers, experts }, expertBytes(await model.weights.expert(0, 0)), memoryBytes, random);
 }

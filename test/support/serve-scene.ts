@@ -4,8 +4,9 @@ import { silentLog } from "../../src/io/log.ts";
 import type { Link } from "../../src/protocol/link.ts";
 import type { Dispatch, SessionMessage, WelcomeBody } from "../../src/protocol/messages.ts";
 import { tensorOfFloats } from "../../src/protocol/tensor.ts";
-import { loadExperts } from "../../src/worker/capacity.ts";
+import { fileSource } from "../../src/worker/expert-source.ts";
 import { HeldExperts } from "../../src/worker/held-experts.ts";
+import { loadExperts } from "../../src/worker/load-experts.ts";
 import { type ServeParts, type Serving, serveLink } from "../../src/worker/serve.ts";
 import { Tally } from "../../src/worker/tally.ts";
 import { type FakeClock, fakeClock, settle } from "./fake-clock.ts";
@@ -42,7 +43,13 @@ export async function scene(engine: ExpertEngine, change: Partial<ServeParts> = 
 	const hello = { offer: welcome.limits } as const;
 	const { worker, backbone } = await linkPair({ clock, welcome, hello: helloFacts(workerIdentity, hello) });
 	const held = new HeldExperts();
-	await loadExperts([{ layer: 1, first: 0, count: 6 }], { model, engine, held, asMuchAsFits: false });
+	await loadExperts([{ layer: 1, first: 0, count: 6 }], {
+		source: fileSource(model),
+		engine,
+		held,
+		asMuchAsFits: false,
+		signal: new AbortController().signal,
+	});
 	const tally = new Tally();
 	const arrived: SessionMessage[] = [];
 	const digests: Uint8Array[] = [];

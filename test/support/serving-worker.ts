@@ -6,8 +6,9 @@ import type { Model } from "../../src/model/model.ts";
 import { dialHandshake } from "../../src/protocol/handshake.ts";
 import type { Transport } from "../../src/protocol/link.ts";
 import { bindPayout } from "../../src/protocol/payout.ts";
-import { loadExperts } from "../../src/worker/capacity.ts";
+import { fileSource } from "../../src/worker/expert-source.ts";
 import { HeldExperts, parseHold } from "../../src/worker/held-experts.ts";
+import { loadExperts } from "../../src/worker/load-experts.ts";
 import { type ServeParts, type Serving, serveLink } from "../../src/worker/serve.ts";
 import { Tally } from "../../src/worker/tally.ts";
 import { scriptedIdentity } from "./scripted-worker.ts";
@@ -28,7 +29,13 @@ export async function startServingWorker(
 	const memoryBytes = 2 ** 30;
 	const engine = await openEngine({ engine: "f32", hidden: shape.hidden, threads: 1, memoryBytes });
 	const held = new HeldExperts();
-	await loadExperts(parseHold(hold, shape), { model, engine, held, asMuchAsFits: false });
+	await loadExperts(parseHold(hold, shape), {
+		source: fileSource(model),
+		engine,
+		held,
+		asMuchAsFits: false,
+		signal: new AbortController().signal,
+	});
 	const identity = scriptedIdentity(seed);
 	const payout = bindPayout(identity, identity.publicKey);
 	const { link, welcome } = await dialHandshake(transport, {

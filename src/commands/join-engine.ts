@@ -1,0 +1,38 @@
+import { KvasirError } from "../errors.ts";
+import type { ExpertEngine } from "../experts/engine.ts";
+import type { EngineName } from "../experts/open-engine.ts";
+import type { Model } from "../model/model.ts";
+import { LateEngine } from "../worker/late-engine.ts";
+import { type EngineChoice, openWorkerEngine } from "./engines.ts";
+
+/** What each engine's answers are called, for those that need not be open to know. */
+const classes: Partial<Record<EngineName, string>> = { canonical: "canonical-1", f32: "f32" };
+
+/**
+ * The engine of a worker: now where a model is at hand, else once the backbone has said which one. Throws what `openWorkerEngine`
+ * throws, `usage` for an engine that has to see a model first.
+ */
+export async function openJoinEngine(
+	choice: Omit<EngineChoice, "hidden" | "expert">,
+	model: Model | null,
+): Promise<ExpertEngine> {
+	if (model !== null) {
+		const { shape, weights } = model;
+		return openWorkerEngine({
+			...choice,
+			hidden: shape.hidden,
+			expert: (layer, expert) => weights.expert(layer, expert),
+		});
+	}
+	const engineClass = classes[choice.engine];
+	if (engineClass !== undefined) {
+		return new LateEngine(engineClass, (hidden, expert) => openWorkerEngine({ ...choice, hidden, expert }));
+	}
+	throw new KvasirError(
+		"usage",
+		`Cannot join with the engine ${choice.engine} and no model: its class depends on the model`,
+		{
+			hint: "Say --model PATH, or use --engine canonical",
+		},
+	);
+}

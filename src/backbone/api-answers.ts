@@ -15,11 +15,12 @@ export interface AnswerHead {
 export function wholeAnswer(head: AnswerHead, texts: readonly GeneratedText[]): unknown {
 	return {
 		...fields(head, false),
-		choices: texts.map(({ text, finish }, index) => ({
+		choices: texts.map(({ text, finish, tainted }, index) => ({
 			index,
 			...(head.kind === "chat" ? { message: { role: "assistant", content: text } } : { text }),
 			logprobs: null,
 			finish_reason: finishReason(finish),
+			...taint(tainted),
 		})),
 		usage: usageOf(texts),
 	};
@@ -38,9 +39,10 @@ export function roleAnswer(head: AnswerHead): unknown {
 }
 
 /** The end of one text of a streamed answer. */
-export function endAnswer(head: AnswerHead, index: number, { finish }: GeneratedText): unknown {
+export function endAnswer(head: AnswerHead, index: number, { finish, tainted }: GeneratedText): unknown {
 	const piece = head.kind === "chat" ? { delta: {} } : { text: "" };
-	return { ...fields(head, true), choices: [{ index, ...piece, logprobs: null, finish_reason: finishReason(finish) }] };
+	const choice = { index, ...piece, logprobs: null, finish_reason: finishReason(finish), ...taint(tainted) };
+	return { ...fields(head, true), choices: [choice] };
 }
 
 /** The last event of a streamed answer, where usage was asked for. */
@@ -51,6 +53,11 @@ export function usageAnswer(head: AnswerHead, texts: readonly GeneratedText[]): 
 function fields({ kind, id, model, created }: AnswerHead, streamed: boolean) {
 	const object = kind === "completion" ? "text_completion" : streamed ? "chat.completion.chunk" : "chat.completion";
 	return { id, object, created, model };
+}
+
+/** Said only where it is so: clients of OpenAI do not know the field. */
+function taint(tainted: boolean) {
+	return tainted ? { tainted } : {};
 }
 
 function finishReason(finish: GeneratedText["finish"]): "stop" | "length" {

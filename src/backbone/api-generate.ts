@@ -14,6 +14,8 @@ export interface ApiModel {
 	readonly metadata: Metadata;
 	readonly tokenizer: Tokenizer;
 	generate(request: GenerationRequest, hooks: GenerationHooks): Promise<GenerationResult>;
+	/** True for a sequence that used answers of a worker that failed an audit since. */
+	isTainted?(sequence: number): boolean;
 }
 
 /** How a text ended, and what it cost. */
@@ -22,6 +24,8 @@ export interface GeneratedText {
 	readonly finish: "stop" | "length" | "aborted";
 	readonly promptTokens: number;
 	readonly generatedTokens: number;
+	/** A worker whose answers it used failed an audit: it may not be what the model says. */
+	readonly tainted: boolean;
 }
 
 /** A conversation's prompt, as tokens, by the model's own template. Throws `usage`. */
@@ -76,5 +80,6 @@ export async function generateText(
 		finish: filter.stopped ? "stop" : result.finish,
 		promptTokens: prompt.length,
 		generatedTokens: result.tokens.length,
+		tainted: result.sequence !== null && (model.isTainted?.(result.sequence) ?? false),
 	};
 }

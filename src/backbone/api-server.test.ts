@@ -165,6 +165,18 @@ describe("startApi()", () => {
 		expect(status).toBe(403);
 	});
 
+	test("marks a text that used answers of a worker that failed an audit", async () => {
+		await start({}, { isTainted: (sequence) => sequence === 2 });
+		const body = { prompt, max_tokens: 1, temperature: 0 };
+		expect((await json(await post("/v1/completions", body))).choices[0]).not.toHaveProperty("tainted");
+		expect((await json(await post("/v1/completions", body))).choices[0]).toMatchObject({ tainted: true });
+		await api.close();
+		await room.close();
+		await start({}, { isTainted: () => true });
+		const data = await events(await post("/v1/completions", { ...body, stream: true }));
+		expect(JSON.parse(data.at(-2)!).choices[0]).toMatchObject({ finish_reason: "length", tainted: true });
+	});
+
 	test("a client that leaves ends its text", async () => {
 		let finish: (reason: string) => void;
 		const finished = new Promise((resolve) => {

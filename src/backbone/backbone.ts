@@ -1,7 +1,7 @@
 import type { Clock } from "../io/clock.ts";
 import { limits } from "../protocol/limits.ts";
 import { closeCodes } from "../protocol/messages.ts";
-import { Audits } from "./audits.ts";
+import { type AuditEvent, Audits } from "./audits.ts";
 import type { BackboneEvent, BackboneOptions } from "./backbone-options.ts";
 import { type Gaps, gapsIn, waitForCoverage } from "./coverage.ts";
 import { Dispatcher } from "./dispatcher.ts";
@@ -28,6 +28,8 @@ const comeBackMs = 1_000;
 const flushMs = 5_000;
 /** Ended links that snapshots still show. */
 const departedMax = 1_000;
+/** Sequences remembered as tainted. */
+const taintedMax = 65_536;
 
 /** Starts the backbone's side of the swarm. Throws `network` when it cannot listen; a hub that is away is dialled until it is there. */
 export async function startBackbone(options: BackboneOptions): Promise<Backbone> {
@@ -49,6 +51,7 @@ export class Backbone {
 	readonly #dispatcher: Dispatcher;
 	readonly #server: RelayServer;
 	readonly #departed: WorkerSnapshot[] = [];
+	readonly #tainted = new Set<number>();
 	#address: ListenAddress | null = null;
 	#parking: Parking | null = null;
 	#accepting = true;
@@ -167,6 +170,11 @@ export class Backbone {
 		return this.receipts.flush();
 	}
 
+	/** True for a sequence that used a worker's answers after that worker's last passed audit, and the next one failed. */
+	isTainted(sequence: number): boolean {
+		return this.#tainted.has(sequence);
+	}
+
 	/** Dials the hub again now, whatever the backoff: SIGHUP, wake, a changed route. */
 	redial(): void {
 		this.#parking?.redial();
@@ -226,7 +234,7 @@ export class Backbone {
 				this.receipts.condemn(worker);
 				this.#roster.quarantine(worker);
 			},
-			emit: (event) => this.#emit(event),
+			emit: (event) => this.#auditEvent(event),
 		});
 	}
 
@@ -263,6 +271,12 @@ export class Backbone {
 
 	#receiptEvent(event: ReceiptEvent): void {
 		if (event.event === "disputed") void this.#sendHome(event.worker, "disputed", limits.deadMs);
+		this.#emit(event);
+	}
+
+	#auditEvent(event: AuditEvent): void {
+		for (const sequence of event.tainted) this.#tainted.add(sequence);
+		while (this.#tainted.size > taintedMax) this.#tainted.delete(this.#tainted.values().next().value!);
 		this.#emit(event);
 	}
 

@@ -21,6 +21,8 @@ export interface GenerationRequest {
 }
 
 export interface GenerationResult {
+	/** The sequence's id, by which audits name those that may carry a wrong answer; null: it never began. */
+	readonly sequence: number | null;
 	readonly tokens: readonly number[];
 	/** A stop token came; `maxTokens` or the context ran out; or the caller aborted. */
 	readonly finish: "stop" | "length" | "aborted";
@@ -117,6 +119,7 @@ export class Generation {
 
 	result(): GenerationResult {
 		return {
+			sequence: this.#sequence.id,
 			tokens: this.#tokens,
 			finish: this.#finish ?? "aborted",
 			positions: this.#positions,

@@ -26,6 +26,7 @@ interface Job {
 }
 
 const neverBegun: GenerationResult = {
+	sequence: null,
 	tokens: [],
 	finish: "aborted",
 	positions: 0,

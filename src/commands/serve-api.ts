@@ -14,7 +14,7 @@ const keyFileBytesMax = 65_536;
 /** Serves the OpenAI-style API until the command is stopped. Throws `usage` for an address beyond this machine without keys. */
 export async function serveApi(
 	context: Context,
-	{ decode, tokenizer, metadata }: DispatchRoom,
+	{ decode, backbone, tokenizer, metadata }: DispatchRoom,
 	{ api, keyFile }: { api: HostPort; keyFile: string | undefined },
 ): Promise<Outcome<never>> {
 	const { clock, random, log } = context;
@@ -31,6 +31,7 @@ export async function serveApi(
 			metadata,
 			tokenizer,
 			generate: (request, hooks) => decode.generate(request, hooks),
+			isTainted: (sequence) => backbone.isTainted(sequence),
 		},
 		listen: listenAt(api),
 		keys,

@@ -64,6 +64,7 @@ test("a wrong worker is caught by an audit, quarantined, and its evidence convic
 	await decoded;
 	expect({ layer, expert, tainted }).toEqual({ layer: 2, expert: 5, tainted: [1] });
 	expect(caught.usable).toBe(false);
+	expect([backbone.isTainted(1), backbone.isTainted(2)]).toEqual([true, false]);
 	expect(backbone.snapshot().unanswered.not_holding).toBeGreaterThan(0);
 
 	await expect.poll(() => readEvidence(path).catch(() => null)).not.toBeNull();

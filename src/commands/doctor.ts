@@ -29,12 +29,13 @@ export const doctorCommand = defineCommand({
 });
 
 async function allChecks({ host, home, clock }: Context, gateway: string | undefined) {
-	const [machine, { engineCheck }, { gatewayCheck }, { openEngine }, { openNamedModel }] = await Promise.all([
+	const [machine, { engineCheck }, { gatewayCheck }, { openEngine }, { openNamedModel }, gpu] = await Promise.all([
 		import("../doctor/machine-checks.ts"),
 		import("../doctor/engine-check.ts"),
 		import("../doctor/gateway-check.ts"),
 		import("../experts/open-engine.ts"),
 		import("../model/resolve-model.ts"),
+		openGpuCheck(clock),
 	]);
 	return [
 		machine.nodeCheck(host.nodeVersion),
@@ -47,6 +48,16 @@ async function allChecks({ host, home, clock }: Context, gateway: string | undef
 				clock,
 			}),
 		),
+		gpu,
 		...(gateway ? [gatewayCheck(gateway, clock)] : []),
 	];
+}
+
+async function openGpuCheck(clock: Context["clock"]) {
+	const [{ gpuCheck }, { askAdapters }, { proveGpu }] = await Promise.all([
+		import("../doctor/gpu-check.ts"),
+		import("../experts/gpu/ask-adapters.ts"),
+		import("../experts/gpu/prove-gpu.ts"),
+	]);
+	return gpuCheck({ listAdapters: () => askAdapters(clock), prove: (adapter) => proveGpu(adapter, clock) });
 }

@@ -22,10 +22,10 @@ const chunkBytesMost = 2 ** 30;
 /** Device memory for weights: a few large buffers, first fit, within a budget. An expert never straddles two. */
 export class DeviceArena {
 	readonly #device: GPUDevice;
-	readonly #budgetBytes: number;
+	#budgetBytes: number;
 	readonly #largestBytes: number;
 	readonly #chunkBytes: number;
-	readonly #chunks: Chunk[] = [];
+	#chunks: Chunk[] = [];
 
 	constructor(device: GPUDevice, budgetBytes: number) {
 		this.#device = device;
@@ -52,6 +52,14 @@ export class DeviceArena {
 			else merged.push({ ...run });
 			return merged;
 		}, []);
+		if (chunk.free[0]?.words !== chunk.words) return;
+		this.#chunks = this.#chunks.filter((other) => other !== chunk);
+		chunk.buffer.destroy();
+	}
+
+	/** From now on at most so many bytes. */
+	limit(budgetBytes: number): void {
+		this.#budgetBytes = budgetBytes;
 	}
 
 	/** A new buffer for at least so many bytes; smaller ones are tried where the device has no room for a large one. */

@@ -10,6 +10,8 @@ import type { GpuEngine } from "./gpu-engine.ts";
 /** The timed expert: a quarter of the 122B's width, so that a slow device is not asked for long. */
 const timed = { hidden: 3072, width: 256, rows: 16 } as const;
 const runs = 3;
+/** Device memory that a proof takes at most. */
+export const proofBytes = 64 * 2 ** 20;
 /** A layer no model has. */
 const layer = 0xffff;
 

@@ -51,6 +51,11 @@ export class DeviceStore {
 		return { matrices: placed, slice };
 	}
 
+	/** From now on at most so many bytes. */
+	limit(memoryBytes: number): void {
+		this.#arena.limit(memoryBytes);
+	}
+
 	release({ slice }: Held): void {
 		this.#arena.release(slice);
 		this.#words -= slice.words;

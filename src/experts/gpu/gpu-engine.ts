@@ -51,6 +51,11 @@ export class GpuEngine implements ExpertEngine, MatrixEngine {
 		return this.#store.bytesHeld;
 	}
 
+	/** From now on at most so many bytes of weights. */
+	limitMemory(memoryBytes: number): void {
+		this.#store.limit(memoryBytes);
+	}
+
 	has(layer: number, expert: number): boolean {
 		return this.#experts.has(`${layer}/${expert}`);
 	}

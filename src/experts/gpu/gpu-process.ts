@@ -6,7 +6,7 @@ import { openOnnxEngine } from "../onnx/onnx-engine.ts";
 import { serveEngine } from "../serve-engine.ts";
 import { openDevice } from "./adapters.ts";
 import type { DeviceOptions } from "./device-options.ts";
-import { proveDevice, proveProvider } from "./device-proof.ts";
+import { proofBytes, proveDevice, proveProvider } from "./device-proof.ts";
 import { GpuEngine } from "./gpu-engine.ts";
 
 // The entry of the process that owns a graphics device: its crash takes nothing else along. Its argument: DeviceOptions as JSON.
@@ -27,8 +27,10 @@ async function open(): Promise<ExpertEngine> {
 	}
 	const opened = await openDevice(device.adapter);
 	opened.device.lost.then(() => process.exit(1));
-	const engine = new GpuEngine(opened, device.memoryBytes);
-	return Object.assign(engine, { proof: await proveDevice(engine, opened.facts, systemClock) });
+	const engine = new GpuEngine(opened, proofBytes);
+	const proof = await proveDevice(engine, opened.facts, systemClock);
+	engine.limitMemory(device.memoryBytes);
+	return Object.assign(engine, { proof });
 }
 
 process.on("message", serveEngine(open, send));

@@ -92,14 +92,3 @@ export function makeRow(length: number, next: () => number): Float32Array {
 export function makePlainRows(rows: number, length: number, next: () => number): Float32Array {
 	return new Float32Array(rows * length).map(() => signed(next));
 }
-
-/** Rows one after the other. */
-export function joinRows(rows: readonly Float32Array[]): Float32Array {
-	const joined = new Float32Array(rows.reduce((sum, row) => sum + row.length, 0));
-	let at = 0;
-	for (const row of rows) {
-		joined.set(row, at);
-		at += row.length;
-	}
-	return joined;
-}

@@ -3,9 +3,9 @@ import { expect, test } from "vitest";
 import { packagePath } from "../io/built.ts";
 import type { ExpertWeights } from "../model/weight-matrix.ts";
 import { openCanonicalEngine } from "./canonical/canonical-engine.ts";
+import { joinRows } from "./join-rows.ts";
 import { combine, exp32, expertQuantisedRow, expertRow, multiplyRow, type QuantisedRow } from "./reference.ts";
 import { canonicalDigest, type SelfCheckSubject, selfCheck } from "./self-check.ts";
-import { joinRows } from "./self-check-inputs.ts";
 
 /** The reference as an engine. */
 function referenceSubject(): SelfCheckSubject {

@@ -2,9 +2,10 @@ import { sha256 } from "../io/crypto.ts";
 import { type TensorType, tensorTypes } from "../model/weight-matrix.ts";
 import type { ExpertBatch, ExpertEngine } from "./engine.ts";
 import { exp64 } from "./exp64.ts";
+import { joinRows } from "./join-rows.ts";
 import type { MatrixEngine } from "./matrices.ts";
 import { quantiseRow } from "./reference.ts";
-import { joinRows, makeMatrix, makePlainRows, makeRow, smallScale, xorshift } from "./self-check-inputs.ts";
+import { makeMatrix, makePlainRows, makeRow, smallScale, xorshift } from "./self-check-inputs.ts";
 
 // The known-answer test of canonical-1 (docs/numerics.md): every engine of the class, on every machine, gives this digest.
 

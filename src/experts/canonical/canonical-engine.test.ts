@@ -4,10 +4,12 @@ import { openModel } from "../../model/open-model.ts";
 import { type ExpertWeights, type TensorType, tensorTypes, type WeightMatrix } from "../../model/weight-matrix.ts";
 import type { ExpertBatch } from "../engine.ts";
 import { combine, expertRow, multiplyRow, quantiseRow } from "../reference.ts";
+import { makeMatrix, makePlainRows, xorshift } from "../self-check-inputs.ts";
 import { Arena } from "./arena.ts";
 import { openCanonicalEngine } from "./canonical-engine.ts";
 import { compileKernel, instantiateKernel } from "./kernel-module.ts";
 import { packedBytes, workSpace } from "./layout.ts";
+import { splitBatch } from "./split-batch.ts";
 
 // Experts of the tiny models: Q4_K and Q6_K (Q4_K_M), Q4_K with Q5_K or Q6_K down (UD).
 
@@ -164,6 +166,48 @@ test("batches that do not fit are refused", async () => {
 	await expect(engine.compute({ ...batch, expert: Uint16Array.of(0, 1, 2, 17) })).rejects.toMatchObject({
 		code: "unsupported_shape",
 	});
+	await engine.close();
+});
+
+test.each([
+	["f32", false],
+	["f32", true],
+	["q14", true],
+] as const)("any split of a batch's rows gives the same bytes: %s rows, whole rows: %s", async (dtype, weighted) => {
+	const engine = await openLoaded(1, true);
+	const whole = makeBatch(11, 3, weighted);
+	const quantised = Array.from({ length: 11 }, (_, r) => quantiseRow(makeRow(r)));
+	const q = Int16Array.from(quantised.flatMap((row) => [...row.q]));
+	const rows = { dtype: "q14", q, scales: joined(quantised.map((row) => row.scales)) } as const;
+	const batch = dtype === "q14" ? { ...whole, rows } : whole;
+	const expected = await engine.compute(whole);
+	for (const rowsMax of [1, 2, 3, 5, 10, 11, 12]) {
+		const parts = splitBatch(batch, rowsMax);
+		expect(parts).toHaveLength(Math.ceil(11 / rowsMax));
+		expect(joined(await Promise.all(parts.map((part) => engine.compute(part))))).toEqual(expected);
+	}
+	await engine.close();
+});
+
+test("a batch larger than one job is computed in several", async () => {
+	const engine = await openCanonicalEngine({ memoryBytes: 4 * megabyte });
+	const [wide, narrow] = [32_768, 32];
+	const matrix = (outputs: number, inputs: number) => makeMatrix("Q8_0", outputs, inputs, xorshift(outputs));
+	const weights = { gate: matrix(narrow, wide), up: matrix(narrow, wide), down: matrix(wide, narrow) };
+	await engine.load(0, 0, weights);
+	const values = makePlainRows(400, wide, xorshift(5)); // 150 MiB of rows and vectors
+	const rowIndex = Uint16Array.from({ length: 400 }, (_, row) => row);
+	const y = await engine.compute({
+		layer: 0,
+		rowCount: 400,
+		rows: { dtype: "f32", values },
+		rowIndex,
+		expert: new Uint16Array(400),
+	});
+	for (const row of [0, 399]) {
+		const part = (all: Float32Array) => all.subarray(row * wide, (row + 1) * wide);
+		expect(bits(part(y))).toEqual(bits(expertRow(weights, part(values))));
+	}
 	await engine.close();
 });
 

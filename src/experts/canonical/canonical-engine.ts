@@ -1,6 +1,7 @@
 import { KvasirError } from "../../errors.ts";
 import type { ExpertWeights, WeightMatrix } from "../../model/weight-matrix.ts";
 import type { ExpertBatch, ExpertEngine } from "../engine.ts";
+import { joinRows } from "../join-rows.ts";
 import type { MatrixEngine, MatrixGroup } from "../matrices.ts";
 import { Arena, type Place } from "./arena.ts";
 import { expertsOf } from "./batch-experts.ts";
@@ -13,6 +14,10 @@ import type { LoadedExpert, LoadedMatrix } from "./loaded.ts";
 import { postMatrices } from "./matrix-job.ts";
 import { packJobs, postPack } from "./pack-job.ts";
 import { Pool, type PoolOptions } from "./pool.ts";
+import { splitBatch } from "./split-batch.ts";
+
+/** Rows, intermediate and final vectors of one job, about: larger batches are several jobs. */
+const jobBytes = 128 * 1024 ** 2;
 
 export interface CanonicalOptions extends Partial<PoolOptions> {
 	/** Most bytes of weights, as laid out for the kernels (at most 1.06 of their file bytes). */
@@ -39,24 +44,33 @@ export async function openCanonicalEngine(options: CanonicalOptions): Promise<Ca
 	if (!(Number.isInteger(threads) && threads >= 1)) {
 		throw new KvasirError("usage", `Cannot start the canonical engine: ${threads} threads`);
 	}
-	return new Canonical(new Arena(memoryBytes, threads * workSpace.bytes, eachBytesMax), { threads, inCaller });
+	const arena = new Arena(memoryBytes, threads * workSpace.bytes, eachBytesMax);
+	const words = new Int32Array(new SharedArrayBuffer(4 * control.words));
+	const shared = { module: compileKernel(), memories: arena.memories, exchange: makeExchange(), control: words };
+	const pool = new Pool(shared, { threads, inCaller });
+	try {
+		await pool.started;
+	} catch (error) {
+		await pool.close();
+		throw error;
+	}
+	return new Canonical(arena, shared.exchange, pool, threads);
 }
 
 class Canonical implements CanonicalEngine {
 	readonly engineClass = "canonical-1";
 	readonly #arena: Arena;
-	readonly #exchange = makeExchange();
+	readonly #exchange: SharedArrayBuffer;
 	readonly #pool: Pool;
 	readonly #threads: number;
 	/** By layer, then by expert. */
 	readonly #layers = new Map<number, Map<number, LoadedExpert>>();
 
-	constructor(arena: Arena, options: PoolOptions) {
+	constructor(arena: Arena, exchange: SharedArrayBuffer, pool: Pool, threads: number) {
 		this.#arena = arena;
-		this.#threads = options.threads;
-		const words = new Int32Array(new SharedArrayBuffer(4 * control.words));
-		const shared = { module: compileKernel(), memories: arena.memories, exchange: this.#exchange, control: words };
-		this.#pool = new Pool(shared, options);
+		this.#exchange = exchange;
+		this.#pool = pool;
+		this.#threads = threads;
 	}
 
 	get bytesHeld(): number {
@@ -93,7 +107,16 @@ class Canonical implements CanonicalEngine {
 
 	async compute(batch: ExpertBatch): Promise<Float32Array> {
 		const experts = expertsOf(batch, this.#layers.get(batch.layer));
-		if (batch.expert.length === 0) return new Float32Array(0);
+		const expert = experts.values().next().value;
+		if (!expert) return new Float32Array(0);
+		const pairsPerRow = Math.ceil(batch.expert.length / batch.rowCount);
+		const rowBytes = 4 * (2 * expert.hidden + pairsPerRow * (expert.hidden + expert.width));
+		const parts = splitBatch(batch, Math.max(1, Math.floor(jobBytes / rowBytes)));
+		const answers = await Promise.all(parts.map((part) => this.#computePart(part, experts)));
+		return answers.length === 1 ? answers[0]! : joinRows(answers);
+	}
+
+	#computePart(batch: ExpertBatch, experts: ReadonlyMap<number, LoadedExpert>): Promise<Float32Array> {
 		let answer = { at: 0, values: 0 };
 		return this.#pool.run(
 			() => {

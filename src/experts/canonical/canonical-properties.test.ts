@@ -3,8 +3,9 @@ import { afterAll, describe, expect, test } from "vitest";
 import { formatOf } from "../../model/ggml-types.ts";
 import { f32ToF16 } from "../../model/half.ts";
 import { type TensorType, tensorTypes, type WeightMatrix } from "../../model/weight-matrix.ts";
+import { joinRows } from "../join-rows.ts";
 import { multiplyRow } from "../reference.ts";
-import { anyScale, halvesAt, joinRows, makeMatrix, makeRow, xorshift } from "../self-check-inputs.ts";
+import { anyScale, halvesAt, makeMatrix, makeRow, xorshift } from "../self-check-inputs.ts";
 import { openCanonicalEngine } from "./canonical-engine.ts";
 
 // Kernels against the plain loops of reference.ts, bit for bit.

@@ -12,6 +12,8 @@ const words = shared.control;
 /** Turns of a loop before a thread without work goes to sleep: a job often follows the last within microseconds. */
 const spins = 4000;
 
+parentPort!.postMessage({ started: slot });
+
 let seen = 0;
 for (;;) {
 	for (let turn = 0; turn < spins && Atomics.load(words, control.generation) === seen; turn++);

@@ -12,6 +12,11 @@ export interface PoolOptions {
 	readonly inCaller: boolean;
 }
 
+interface Settle {
+	readonly resolve: () => void;
+	readonly reject: (error: unknown) => void;
+}
+
 /**
  * The threads of an engine. One job at a time, in the order of the calls; a job wakes all threads once.
  * Threads are let sleep in `Atomics.wait`, so that waking them costs a few microseconds.
@@ -20,8 +25,12 @@ export class Pool {
 	readonly #shared: Shared;
 	readonly #threads: Worker[];
 	readonly #own: Runner | null;
+	/** Resolves when every thread runs: before that, a caller that takes part would wait for threads that may never come. */
+	readonly started: Promise<void>;
+	#start!: Settle;
+	#starting: number;
 	#previous: Promise<unknown> = Promise.resolve();
-	#finished: { resolve: () => void; reject: (error: unknown) => void } | null = null;
+	#finished: Settle | null = null;
 	#dead: KvasirError | null = null;
 	#closed = false;
 
@@ -29,20 +38,32 @@ export class Pool {
 		this.#shared = shared;
 		this.#own = inCaller ? new Runner(shared, 0) : null;
 		const others = inCaller ? threads - 1 : threads;
-		this.#threads = Array.from({ length: others }, (_, i) => this.#start(inCaller ? i + 1 : i));
+		this.#starting = others;
+		this.started = new Promise((resolve, reject) => {
+			this.#start = { resolve, reject };
+			if (others === 0) resolve();
+		});
+		this.#threads = Array.from({ length: others }, (_, i) => this.#startThread(inCaller ? i + 1 : i));
 	}
 
-	#start(slot: number): Worker {
+	#startThread(slot: number): Worker {
 		const workerData = { shared: this.#shared, slot, announce: this.#own === null };
 		const thread = new Worker(builtUrl(import.meta.url, "./compute-thread.js"), { workerData });
-		thread.unref();
-		thread.on("message", (message: { crash?: unknown }) => {
+		thread.on("message", (message: { started: number } | { finished: number } | { crash: unknown }) => {
 			if ("crash" in message) this.#die(message.crash);
-			else this.#finished?.resolve();
+			else if ("finished" in message) this.#finished?.resolve();
+			else this.#countStarted(thread);
 		});
 		thread.on("error", (cause) => this.#die(cause));
 		thread.on("exit", () => this.#die(null));
 		return thread;
+	}
+
+	/** A thread that has started keeps the process alive only while a job runs. */
+	#countStarted(thread: Worker): void {
+		thread.unref();
+		this.#starting--;
+		if (this.#starting === 0) this.#start.resolve();
 	}
 
 	/**
@@ -60,12 +81,19 @@ export class Pool {
 		this.#checkAlive();
 		post();
 		this.#wake();
-		own.run();
+		try {
+			own.run();
+		} finally {
+			this.#waitForOthers();
+		}
+		return collect(Atomics.load(this.#shared.control, control.failure) as Failure);
+	}
+
+	#waitForOthers(): void {
 		const { control: words } = this.#shared;
 		for (let left = Atomics.load(words, control.running); left > 0; left = Atomics.load(words, control.running)) {
 			Atomics.wait(words, control.running, left);
 		}
-		return collect(Atomics.load(words, control.failure) as Failure);
 	}
 
 	async #runElsewhere<T>(post: () => void, collect: (failure: Failure) => T): Promise<T> {
@@ -104,6 +132,7 @@ export class Pool {
 	#die(cause: unknown): void {
 		if (this.#closed) return;
 		this.#dead ??= new KvasirError("engine_failed", "Cannot compute: a compute thread has ended", { cause });
+		this.#start.reject(this.#dead);
 		this.#finished?.reject(this.#dead);
 	}
 

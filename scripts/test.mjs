@@ -5,6 +5,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:f
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { softwareVulkan } from "./software-vulkan.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 
@@ -14,7 +15,11 @@ const folder = mkdtempSync(join(tmpdir(), "kvasir-test-"));
 const report = join(folder, "report.json");
 const vitest = join(root, "node_modules/vitest/vitest.mjs");
 const args = ["run", "--reporter=default", "--reporter=json", `--outputFile.json=${report}`, ...process.argv.slice(2)];
-const run = spawnSync(process.execPath, [vitest, ...args], { cwd: root, stdio: ["ignore", "inherit", "inherit"] });
+const run = spawnSync(process.execPath, [vitest, ...args], {
+	cwd: root,
+	env: { ...process.env, ...graphics() },
+	stdio: ["ignore", "inherit", "inherit"],
+});
 const { passed, failed } = countTests(run.status ?? 1);
 rmSync(folder, { recursive: true, force: true });
 console.log(`${passed} passed, ${failed} failed`);
@@ -35,6 +40,16 @@ function countTests(status) {
 		console.error(`No report of the tests: ${error.message}`);
 	}
 	return { passed, failed: failed === 0 && status !== 0 ? 1 : failed };
+}
+
+/** GPU tests run on a driver that computes on the CPU where it can be had, else on what this machine has, else they are skipped. */
+function graphics() {
+	try {
+		return softwareVulkan();
+	} catch (error) {
+		console.error(`No software Vulkan (${error.message}): GPU tests are skipped unless this machine has a GPU`);
+		return {};
+	}
 }
 
 function builtAt() {

@@ -96,6 +96,56 @@ export const catalog: readonly CatalogEntry[] = [
 		load: async () => (await import("./wallet-balance.ts")).walletBalanceCommand,
 	},
 	{
+		path: "wallet history",
+		summary: "every credit, claim and payout of the wallet, and what was not paid",
+		load: async () => (await import("./wallet-history.ts")).walletHistoryCommand,
+	},
+	{
+		path: "wallet reconcile",
+		summary: "each receipt kept here against the gateway's credits, every difference with its reason",
+		load: async () => (await import("./wallet-reconcile.ts")).walletReconcileCommand,
+	},
+	{
+		path: "wallet claim",
+		summary: "have pending KVR paid out",
+		load: async () => (await import("./wallet-claim.ts")).walletClaimCommand,
+	},
+	{
+		path: "wallet import",
+		summary: "make a key from elsewhere this home's wallet: PEM, Solana key file or 12 to 24 words",
+		load: async () => (await import("./wallet-import.ts")).walletImportCommand,
+	},
+	{
+		path: "wallet export",
+		summary: "the wallet's key for use elsewhere: encrypted PEM, or a Solana key file",
+		load: async () => (await import("./wallet-export.ts")).walletExportCommand,
+	},
+	{
+		path: "wallet verify-backup",
+		summary: "does this file, or do these words, restore this home's wallet?",
+		load: async () => (await import("./wallet-verify-backup.ts")).walletVerifyBackupCommand,
+	},
+	{
+		path: "ledger check",
+		summary: "receipts x rate = not yet polled + pending + claimed + paid + remainder, per wallet and in all",
+		load: async () => (await import("./ledger-check.ts")).ledgerCheckCommand,
+	},
+	{
+		path: "ledger export-payouts",
+		summary: "every open claim, to be paid; can be repeated",
+		load: async () => (await import("./ledger-export-payouts.ts")).ledgerExportPayoutsCommand,
+	},
+	{
+		path: "ledger confirm-payout",
+		summary: "a claim was paid: note the transaction",
+		load: async () => (await import("./ledger-confirm-payout.ts")).ledgerConfirmPayoutCommand,
+	},
+	{
+		path: "ledger release-payout",
+		summary: "a claim could not be paid: its amount is pending again",
+		load: async () => (await import("./ledger-release-payout.ts")).ledgerReleasePayoutCommand,
+	},
+	{
 		path: "model add",
 		summary: "register a GGUF file under a name",
 		load: async () => (await import("./model-add.ts")).modelAddCommand,
@@ -117,12 +167,12 @@ export const catalog: readonly CatalogEntry[] = [
 	},
 	{
 		path: "bench engine",
-		summary: "milliseconds per expert and row of an engine",
+		summary: "milliseconds per matrix and row, canonical against onnxruntime, weights streamed from memory",
 		load: async () => (await import("./bench-engine.ts")).benchEngineCommand,
 	},
 	{
 		path: "status",
-		summary: "what a running gateway says of itself",
+		summary: "what a running gateway says of itself: health and live links",
 		load: async () => (await import("./status.ts")).statusCommand,
 	},
 	{
@@ -148,6 +198,7 @@ export const groups: Readonly<Record<string, string>> = {
 	gateway: "who may join",
 	"gateway invite": "single-use invites",
 	wallet: "keys and balances",
+	ledger: "what an operator settles and checks",
 	model: "GGUF files and their names",
 	bench: "measured tables",
 	config: "settings and where they come from",

@@ -1,8 +1,11 @@
 import { resolve } from "node:path";
+import { exitCodes } from "../errors.ts";
 import { type EngineName, engineNames } from "../experts/open-engine.ts";
+import type { EvidenceReport } from "../verify/evidence.ts";
 import type { VerifyReport } from "../verify/report.ts";
 import { defineCommand, type Outcome } from "./command.ts";
 import type { Context } from "./context.ts";
+import { describeEvidence } from "./describe-evidence.ts";
 import { describeVerify } from "./describe-verify.ts";
 import { modelOptions } from "./model-options.ts";
 import { list, type OptionValues, toggle, value } from "./options.ts";
@@ -17,6 +20,7 @@ const options = {
 	hub: value("--hub <host:port>", "park at this hub and use its workers instead of starting any", hostPort),
 	layers: value("--layers <layers>", "layers whose experts are computed remotely", layers, "all"),
 	reference: value("--reference <file>", "compare one local run with these recorded outputs instead", path),
+	evidence: value("--evidence <file>", "replay this failed audit instead", path),
 	strict: toggle("--strict", "anything but identical exits 3"),
 	allowFallback: toggle("--allow-fallback", "experts computed here do not make the run incomplete"),
 	requireWeights: toggle("--require-weights", "no synthetic model where no weights are registered"),
@@ -33,8 +37,9 @@ export const verifyCommand = defineCommand({
 	summary: "decode locally and through the swarm, compare every position and every partial",
 	options,
 	example: "kvasir verify --model tiny --workers 3 --layers all --json",
-	async run(context, chosen): Promise<Outcome<VerifyReport>> {
+	async run(context, chosen): Promise<Outcome<VerifyReport | EvidenceReport>> {
 		const engine = chosen.engine ?? (chosen.reference ? "f32" : modelOptions.engine.fallback);
+		if (chosen.evidence !== undefined) return replay(context, chosen.evidence, { ...chosen, engine });
 		const report = await verify(context, { ...chosen, engine });
 		const [{ exitCodeOf }, { writeReports }] = await Promise.all([
 			import("../verify/verdict.ts"),
@@ -43,8 +48,21 @@ export const verifyCommand = defineCommand({
 		await writeReports(report, { junit: chosen.junit, stepSummary: context.host.env.GITHUB_STEP_SUMMARY });
 		return { data: report, exitCode: exitCodeOf(report.verdict, { strict: chosen.strict }) };
 	},
-	render: describeVerify,
+	render: (report) => ("reproduced" in report ? describeEvidence(report) : describeVerify(report)),
 });
+
+/** Exit 3 where the replay finds another answer than the backbone's audit did. */
+async function replay(
+	context: Context,
+	path: string,
+	{ model, engine, threads }: VerifyOptions,
+): Promise<Outcome<EvidenceReport>> {
+	const { verifyEvidence } = await import("./verify-evidence.ts");
+	const data = await context.progress("replaying the audit", () =>
+		verifyEvidence(context, resolve(path), { model, engine, threads }),
+	);
+	return { data, exitCode: data.verdict === "wrong" ? 0 : exitCodes.different };
+}
 
 async function verify(context: Context, chosen: VerifyOptions): Promise<VerifyReport> {
 	const { clock, signal, home } = context;

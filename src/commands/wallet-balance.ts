@@ -1,30 +1,28 @@
 import { addressOf } from "../io/base58.ts";
 import { formatFacts } from "../ui/table.ts";
 import { defineCommand } from "./command.ts";
-import { requireSafeUrl } from "./insecure.ts";
-import { toggle, value } from "./options.ts";
-import { text } from "./readers.ts";
+import { gatewayOptions, meantGateway, withGateway } from "./wallet-gateway.ts";
 
 export const walletBalanceCommand = defineCommand({
 	path: "wallet balance",
 	section: "wallet",
 	summary: "pending, claimed and paid KVR of an address",
 	operands: [{ name: "[address]", about: "whose; else this home's wallet, else its node key" }],
-	options: {
-		gateway: value("--gateway <url>", "ask this gateway instead of the one that join used last", text),
-		insecure: toggle("--insecure", "allow http:// beyond this machine"),
-	},
+	options: gatewayOptions,
 	example: "kvasir wallet balance --gateway wss://gate.example",
-	async run({ home, clock, random, signal }, options, [asked]) {
+	async run(context, options, [asked]) {
 		const [{ readBalance }, { walletAddress }, { loadNodeKey }] = await Promise.all([
 			import("../wallet/balance.ts"),
 			import("../wallet/wallet-key.ts"),
 			import("../wallet/node-key.ts"),
 		]);
-		if (options.gateway) requireSafeUrl(options.gateway, options.insecure);
+		const { home, signal } = context;
 		const address = asked ?? (await walletAddress(home)) ?? addressOf((await loadNodeKey(home)).publicKey);
-		const gateway = options.gateway ?? null;
-		return { data: await readBalance({ home, address, gateway, clock, random }, signal) };
+		const url = await meantGateway(home, options);
+		if (url === null) return { data: await readBalance({ home, address, client: null }, signal) };
+		return withGateway(context, options, async (client) => ({
+			data: await readBalance({ home, address, client }, signal),
+		}));
 	},
 	render: (balance) =>
 		formatFacts([

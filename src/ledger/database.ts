@@ -34,7 +34,7 @@ export async function openDatabase<Tables>(
 ): Promise<Database<Tables>> {
 	if (mustExist && !isPostgres(location) && !existsSync(location)) {
 		throw new KvasirError("file_missing", `Cannot open the ledger at ${location}: there is none`, {
-			hint: "Name it with --db, or start the hub or gateway that makes it",
+			hint: "Name it with --hub-db or --gateway-db, or start the hub or gateway that makes it",
 		});
 	}
 	try {

@@ -9,6 +9,11 @@ export function kvrText(nano: bigint): string {
 	return decimalText(nano, 9);
 }
 
+/** Millionths of a nano-KVR as KVR, exactly: 8945664000001n -> "0.008945664000001". */
+export function exactKvrText(millionths: bigint): string {
+	return decimalText(millionths, 15);
+}
+
 /** KVR rounded to five decimals for a screen: 8945664n -> "0.00895"; an amount too small for that says so. */
 export function shortKvr(nano: bigint): string {
 	const rounded = (nano + 5_000n) / 10_000n;

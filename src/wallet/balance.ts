@@ -1,9 +1,6 @@
-import type { Clock } from "../io/clock.ts";
-import type { Random } from "../io/random.ts";
 import { kvrText, unitsText } from "./amounts.ts";
-import { type GatewayClientParts, gatewayClient } from "./gateway-client.ts";
+import type { GatewayClient } from "./gateway-client.ts";
 import { readLocalReceipts } from "./local-receipts.ts";
-import { rememberedGateway } from "./remembered-gateway.ts";
 
 /** The last receipt that was credited, or countersigned here when no gateway was asked. */
 export interface LastReceipt {
@@ -28,22 +25,15 @@ export interface BalanceView {
 	readonly source: "gateway" | "local";
 }
 
-/** What an address has: from `gateway`, else from the gateway this home joined last, else from the receipts kept in the home. */
+/** What an address has: from its gateway, else (null) from the receipts kept in the home. */
 export async function readBalance(
-	parts: {
-		readonly home: string;
-		readonly address: string;
-		readonly gateway: string | null;
-		readonly clock: Clock;
-		readonly random: Random;
-	} & Pick<GatewayClientParts, "dispatcher">,
+	{ home, address, client }: { readonly home: string; readonly address: string; readonly client: GatewayClient | null },
 	signal?: AbortSignal,
 ): Promise<BalanceView> {
-	const gateway = parts.gateway ?? (await rememberedGateway(parts.home));
-	if (gateway === null) return localBalance(parts.home, parts.address);
-	const balance = await gatewayClient({ ...parts, gateway }).balance(parts.address, signal);
+	if (client === null) return localBalance(home, address);
+	const balance = await client.balance(address, signal);
 	const last = balance.lastReceipt;
-	return view(parts.address, balance, balance.servedBytes, {
+	return view(address, balance, balance.servedBytes, {
 		lastReceipt:
 			last === null
 				? null
@@ -60,7 +50,7 @@ export async function readBalance(
 }
 
 /** What the home's own receipts add up to for an address: nothing of it is known to be credited. */
-export async function localBalance(home: string, address: string): Promise<BalanceView> {
+async function localBalance(home: string, address: string): Promise<BalanceView> {
 	let bytes = 0n;
 	let millionths = 0n;
 	let lastReceipt: LastReceipt | null = null;

@@ -15,7 +15,7 @@ import { walletRoutes } from "../splice/wallet-routes.ts";
 import { readBalance } from "./balance.ts";
 import { gatewayClient, originOf } from "./gateway-client.ts";
 import { type LocalReceipt, openLocalReceipts } from "./local-receipts.ts";
-import { rememberGateway } from "./remembered-gateway.ts";
+import { rememberedGateway, rememberGateway } from "./remembered-gateway.ts";
 
 const parts = { clock: systemClock, random: systemRandom };
 const ann = keyNamed("ann");
@@ -89,7 +89,7 @@ describe("readBalance()", () => {
 	it("shows what the gateway has credited, in the shape of `wallet balance`", async () => {
 		const gateway = await gatewayWith(1);
 		const home = await temporaryHome();
-		const view = await readBalance({ ...parts, home, address: annAddress, gateway });
+		const view = await readBalance({ home, address: annAddress, client: gatewayClient({ ...parts, gateway }) });
 		expect(view).toEqual({
 			address: annAddress,
 			pending: "0.008945664",
@@ -131,7 +131,7 @@ describe("readBalance()", () => {
 			log.append({ ...receipt, receipt: "b2", payout: "another" }),
 		]);
 		await log.close();
-		const local = await readBalance({ ...parts, home, address: annAddress, gateway: null });
+		const local = await readBalance({ home, address: annAddress, client: null });
 		expect(local).toMatchObject({
 			pending: "0.008945664",
 			units: "1.277952",
@@ -140,7 +140,8 @@ describe("readBalance()", () => {
 			lastReceipt: { receipt: "a1", status: "countersigned" },
 		});
 		await rememberGateway(home, `${(await gatewayWith(2)).replace("http:", "ws:")}/v1/relay#pin`);
-		expect(await readBalance({ ...parts, home, address: annAddress, gateway: null })).toMatchObject({
+		const client = gatewayClient({ ...parts, gateway: (await rememberedGateway(home))! });
+		expect(await readBalance({ home, address: annAddress, client })).toMatchObject({
 			pending: "0.017891328",
 			source: "gateway",
 		});
@@ -148,7 +149,7 @@ describe("readBalance()", () => {
 
 	it("knows an empty home", async () => {
 		const home = await temporaryHome();
-		expect(await readBalance({ ...parts, home, address: annAddress, gateway: null })).toMatchObject({
+		expect(await readBalance({ home, address: annAddress, client: null })).toMatchObject({
 			pending: "0",
 			units: "0",
 			lastReceipt: null,

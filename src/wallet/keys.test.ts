@@ -204,8 +204,8 @@ describe("the wallet file's versions", () => {
 		openssl("genpkey", "-algorithm", "ed25519", "-out", walletPath(home));
 		await chmod(walletPath(home), 0o600);
 		const before = await readFile(walletPath(home), "utf8");
-		for (const use of [walletAddress(home), unlockWallet(home, passphrase)]) {
-			await expect(use).rejects.toMatchObject({ code: "bad_file", hint: expect.stringContaining("wallet import") });
+		for (const use of [() => walletAddress(home), () => unlockWallet(home, passphrase)]) {
+			await expect(use()).rejects.toMatchObject({ code: "bad_file", hint: expect.stringContaining("wallet import") });
 		}
 		expect(await readFile(walletPath(home), "utf8")).toBe(before);
 	});

@@ -2,6 +2,7 @@ import { Command, CommanderError, Option } from "commander";
 import { KvasirError } from "../errors.ts";
 import { catalog, groups, loadAll } from "./catalog.ts";
 import type { CommandSpec } from "./command.ts";
+import { commandWords } from "./command-words.ts";
 import type { Host } from "./host.ts";
 import { nearestName } from "./nearest-name.ts";
 import type { OptionSpec, OptionSpecs } from "./options.ts";
@@ -13,10 +14,14 @@ import { environmentName, globalOptions } from "./settings.ts";
 export async function runProgram(host: Host): Promise<number> {
 	let exitCode = 0;
 	try {
-		const program = await buildProgram(host, (code) => {
+		const { words, rest } = commandWords(
+			host.argv,
+			catalog.map(({ path }) => path),
+		);
+		const program = await buildProgram(host, words, (code) => {
 			exitCode = code;
 		});
-		await program.parseAsync([...host.argv], { from: "user" });
+		await program.parseAsync([...words, ...rest], { from: "user" });
 		return exitCode;
 	} catch (error) {
 		if (error instanceof CommanderError) {
@@ -37,7 +42,7 @@ export function reportFailure(host: Host, error: unknown): number {
 }
 
 /** The commander tree: names and summaries of all, the declaration of the one that is run. */
-export async function buildProgram(host: Host, ended: (exitCode: number) => void): Promise<Command> {
+async function buildProgram(host: Host, words: readonly string[], ended: (exitCode: number) => void): Promise<Command> {
 	const root = new Command("kvasir");
 	prepare(root, host)
 		.version(programVersion(), "-V, --version")
@@ -48,12 +53,11 @@ export async function buildProgram(host: Host, ended: (exitCode: number) => void
 			"\nExample:\n  kvasir demo\n\nkvasir <command> --help explains a command and shows an example.",
 		);
 	withoutCommand(root, () => root.outputHelp());
-	const words = host.argv.filter((word) => !word.startsWith("-"));
 	for (const entry of catalog) {
 		const path = entry.path.split(" ");
 		const command = prepare(new Command(path.at(-1)), host).description(entry.summary);
 		groupOf(root, host, path.slice(0, -1)).addCommand(command);
-		if (words.slice(0, path.length).join(" ") === entry.path) declare(command, await entry.load(), host, ended);
+		if (words.join(" ") === entry.path) declare(command, await entry.load(), host, ended);
 	}
 	return root;
 }
@@ -76,11 +80,11 @@ function groupOf(root: Command, host: Host, path: readonly string[]): Command {
 function withoutCommand(parent: Command, alone: () => void): void {
 	parent.usage("<command>").allowUnknownOption().allowExcessArguments();
 	parent.action(() => {
-		const word = parent.args.find((arg) => !arg.startsWith("-"));
-		const option = parent.args.find((arg) => arg.startsWith("-") && arg !== "--json");
-		if (word !== undefined) unknownCommand(word, parent);
-		if (option !== undefined)
-			throw new KvasirError("usage", `Cannot read the command line: unknown option "${option}"`);
+		const first = parent.args.find((arg) => arg !== "--json");
+		if (first?.startsWith("-")) {
+			throw new KvasirError("usage", `Cannot read the command line: unknown option "${first}"`);
+		}
+		if (first !== undefined) unknownCommand(first, parent);
 		alone();
 	});
 }

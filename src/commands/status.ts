@@ -8,7 +8,7 @@ import { formatHostPort, hostPort } from "./readers.ts";
 export const statusCommand = defineCommand({
 	path: "status",
 	section: "status",
-	summary: "what a running gateway says of itself: health and live links",
+	summary: "what a running gateway says of itself",
 	options: {
 		admin: value("--admin <host:port>", "the gateway's admin address", hostPort, { host: "127.0.0.1", port: 9443 }),
 	},

@@ -13,6 +13,7 @@ import { dialAt } from "./listen-at.ts";
 import { modelFactsOf } from "./model-facts.ts";
 import { type HostPort, hostPort } from "./readers.ts";
 import { withTemporaryFolder } from "./temporary-folder.ts";
+import type { WorkerKind } from "./worker-kinds.ts";
 
 const patientMs = 20_000;
 const drainMs = 5_000;
@@ -40,15 +41,19 @@ export interface WorkerChoice {
 	readonly engine: string;
 	readonly threads: number;
 	readonly workers: number;
+	/** One worker of each kind, instead of `workers` alike. */
+	readonly kinds?: readonly WorkerKind[];
 }
 
 /** Runs `work` with a swarm of its own: a hub that lists `identity`, a gateway, and workers; nothing of it is left. */
 export function withOwnSwarm<T>(
 	context: Context,
-	{ model, engine, threads, workers }: WorkerChoice,
+	{ model, engine, threads, workers, kinds = [] }: WorkerChoice,
 	experts: number,
 	work: (hub: HostPort, identity: KeyPair) => Promise<T>,
 ): Promise<T> {
+	const alike = Array.from({ length: workers }, () => ["--engine", engine]);
+	const chosen = kinds.length > 0 ? kinds : alike;
 	return withTemporaryFolder(async (folder) => {
 		const identity = await loadNodeKey(folder);
 		const swarm = await context.progress("starting workers", () =>
@@ -56,9 +61,9 @@ export function withOwnSwarm<T>(
 				home: folder,
 				model,
 				backbones: [addressOf(identity.publicKey)],
-				workers: splitExperts(experts, workers).map((hold) => ({
+				workers: splitExperts(experts, chosen.length).map((hold, index) => ({
 					hold: [hold],
-					args: ["--engine", engine, "--threads", String(threads)],
+					args: [...chosen[index]!, "--threads", String(threads)],
 				})),
 			}),
 		);

@@ -10,6 +10,7 @@ import { describeVerify } from "./describe-verify.ts";
 import { modelOptions } from "./model-options.ts";
 import { list, type OptionValues, toggle, value } from "./options.ts";
 import { count, hostPort, layers, oneOf, path, text } from "./readers.ts";
+import { workerKind } from "./worker-kinds.ts";
 
 const options = {
 	...modelOptions,
@@ -17,6 +18,7 @@ const options = {
 	prompts: list("--prompt <text>", "decode this; repeatable; The capital of France is without it", text),
 	tokens: value("--tokens <n>", "tokens to generate for each prompt", count(1, 100_000), 8),
 	workers: value("--workers <n>", "worker processes to start", count(1, 64), 2),
+	kinds: list("--worker <kind>", "start one of this kind: cpu, onnx, gpu=ID, onnx-gpu=ID; repeatable", workerKind),
 	hub: value("--hub <host:port>", "park at this hub and use its workers instead of starting any", hostPort),
 	layers: value("--layers <layers>", "layers whose experts are computed remotely", layers, "all"),
 	reference: value("--reference <file>", "compare one local run with these recorded outputs instead", path),

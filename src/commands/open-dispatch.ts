@@ -12,6 +12,7 @@ import { type Tokenizer, tokenizerOf } from "../model/tokenizer.ts";
 import { loadNodeKey } from "../wallet/node-key.ts";
 import type { Context } from "./context.ts";
 import { modelFactsOf } from "./model-facts.ts";
+import { type ExpertOffer, offerExperts, openSlices } from "./offer-experts.ts";
 
 /** A model that decodes in a thread, and the swarm that computes its experts. */
 export interface DispatchRoom {
@@ -37,17 +38,25 @@ export async function openDispatch(
 	swarm: SwarmOptions,
 ): Promise<DispatchRoom> {
 	const identity = await loadNodeKey(home);
-	const metadata = await readMetadata(settings);
+	const model = await openNamedModel(settings.home, settings.model);
+	const { metadata } = model;
 	let backbone: Backbone | null = null;
+	let offer: ExpertOffer | null = null;
 	const remote: RemoteExperts = {
-		request: (request) => backbone!.remote.request(request),
+		request(request) {
+			offer?.assigner.routed(request);
+			return backbone!.remote.request(request);
+		},
 		holds: (layer, expert) => backbone!.remote.holds(layer, expert),
 	};
 	const decode = await openDecodeThread(settings, remote);
+	const facts = modelFactsOf(decode.facts);
 	try {
+		const slices = await openSlices(model, { name: facts.name, identity, home, log });
 		backbone = await startBackbone({
 			identity,
-			model: modelFactsOf(decode.facts),
+			model: facts,
+			...(slices && { serve: (request, response) => slices.serve(request, response) }),
 			clock,
 			random,
 			log,
@@ -59,6 +68,8 @@ export async function openDispatch(
 			},
 			...swarm,
 		});
+		if (slices !== null)
+			offer = offerExperts(backbone, slices, { facts, layers: settings.remote?.layers ?? "all", clock, log });
 	} catch (error) {
 		await decode.close();
 		throw error;
@@ -71,8 +82,10 @@ export async function openDispatch(
 		tokenizer: tokenizerOf(metadata),
 		metadata,
 		async close(reason) {
+			offer?.assigner.close();
 			await started.drain(reason, drainMs);
 			await started.close();
+			await offer?.slices.close();
 			await decode.close();
 		},
 	};
@@ -80,10 +93,4 @@ export async function openDispatch(
 
 function evidencePath(home: string, { session, id }: Evidence): string {
 	return join(home, "evidence", `${session}-${id}.json`);
-}
-
-async function readMetadata({ home, model }: DecodeSettings): Promise<Metadata> {
-	const { metadata, weights } = await openNamedModel(home, model);
-	await weights.close();
-	return metadata;
 }

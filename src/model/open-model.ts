@@ -11,6 +11,11 @@ export interface FileModel extends Model {
 	readonly gguf: Gguf;
 }
 
+/** True for a model that has a file to read from. */
+export function isFileModel(model: Model): model is FileModel {
+	return model.weightsKind === "file" && "gguf" in model;
+}
+
 /**
  * Opens a GGUF model (any part of a split one) and checks that it can be run; weights stay on disk.
  * Throws `file_missing`, `bad_file`, `bad_gguf`, `unsupported_architecture`, `unsupported_shape`, `unsupported_type`.

@@ -6,6 +6,8 @@ import { type Child, type ChildSetting, startChild } from "./child.ts";
 export interface WorkerPlan {
 	/** `LAYERS:FIRST-LAST`, as `join --hold` takes it. */
 	readonly hold: readonly string[];
+	/** False: it has no model file and fetches what it is told to hold. @default true */
+	readonly ownModel?: boolean;
 	/** Further words for `join`, such as `["--engine", "canonical"]`. */
 	readonly args?: readonly string[];
 	readonly env?: Readonly<Record<string, string>>;
@@ -91,7 +93,8 @@ export async function startSwarm(plan: SwarmPlan): Promise<Swarm> {
 		let named = 0;
 		const addWorker = async (worker: WorkerPlan) => {
 			const name = `worker-${++named}`;
-			const args = ["join", gatewayUrl.replace("http:", "ws:"), "--model", plan.model];
+			const model = worker.ownModel === false ? [] : ["--model", plan.model];
+			const args = ["join", gatewayUrl.replace("http:", "ws:"), ...model];
 			const holds = worker.hold.flatMap((hold) => ["--hold", hold]);
 			const child = await start(name, join(plan.home, name), [...args, ...holds, ...(worker.args ?? [])], worker.env);
 			workers.push(child);

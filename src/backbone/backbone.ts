@@ -7,7 +7,7 @@ import { type Gaps, gapsIn, waitForCoverage } from "./coverage.ts";
 import { Dispatcher } from "./dispatcher.ts";
 import { createHubApi, type HubApi } from "./hub-api.ts";
 import { type ListenAddress, listen } from "./listen.ts";
-import { type ParkEvent, type Parking, parkedDefault, startParking } from "./park.ts";
+import { type ParkEvent, Parking, parkedDefault } from "./park.ts";
 import { ReceiptBook, type ReceiptEvent } from "./receipt-book.ts";
 import { createReception } from "./reception.ts";
 import { createRelayServer, type RelayServer } from "./relay-server.ts";
@@ -106,7 +106,7 @@ export class Backbone {
 		await this.receipts.recover();
 		if (this.#options.listen !== undefined) this.#address = await listen(this.#server, this.#options.listen);
 		if (hub === undefined) return;
-		this.#parking = startParking({
+		this.#parking = new Parking({
 			...{ hub, identity, clock, random, log },
 			model: model.name,
 			count: park ?? parkedDefault,

@@ -1,11 +1,11 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { settle } from "../../test/support/fake-clock.ts";
-import { expectedVectors, memoryBackbone, requestOf, testModel } from "../../test/support/memory-backbone.ts";
+import { memoryBackbone, requestOf, testModel } from "../../test/support/memory-backbone.ts";
+import { expectRight } from "../../test/support/remote-answers.ts";
 import type { ScriptedWorker } from "../../test/support/scripted-worker.ts";
 import type { Link } from "../protocol/link.ts";
 import type { Dispatch } from "../protocol/messages.ts";
-import type { RemoteAnswer, RemoteRequest } from "./remote.ts";
 
 const { hidden, experts, topK } = testModel;
 const deadlineMs = 1000;
@@ -55,26 +55,6 @@ const requestArbitrary = fc.record({
 	phase: fc.constantFrom("prefill" as const, "decode" as const),
 });
 
-function expectAnswered(request: RemoteRequest, answer: RemoteAnswer): void {
-	const expected = expectedVectors(request);
-	const failed = answer.failures.reduce((sum, { pairs }) => sum + pairs, 0);
-	expect([...answer.worker].filter((worker) => worker === -1).length).toBe(failed);
-	for (let pair = 0; pair < request.expert.length; pair++) {
-		const row = request.rowIndex[pair]!;
-		const vector = [...answer.vectors.subarray(pair * hidden, (pair + 1) * hidden)];
-		expect(vector.every(Number.isFinite)).toBe(true);
-		if (answer.worker[pair] === -1 || (answer.summed[row] === 1 && pair % topK !== 0)) continue;
-		if (answer.summed[row] === 0) expect(vector).toEqual(expected[pair]);
-		else {
-			const weights = request.weight.subarray(pair, pair + topK);
-			const sum = expected[pair]!.map((_, at) =>
-				weights.reduce((acc, weight, rank) => acc + weight * expected[pair + rank]![at]!, 0),
-			);
-			expect(vector).toEqual(sum);
-		}
-	}
-}
-
 test("whatever workers do, every answer is right or missing, in time, and each dispatch is settled exactly once", async () => {
 	await fc.assert(
 		fc.asyncProperty(
@@ -112,7 +92,7 @@ test("whatever workers do, every answer is right or missing, in time, and each d
 				while (done < asked.length) await clock.advance(25);
 				// The deadline, and what a link of the assumed rate needs for these few bytes.
 				expect(clock.monotonic() - startMs).toBeLessThan(deadlineMs + 100);
-				for (const [index, answer] of (await answers).entries()) expectAnswered(asked[index]!, answer);
+				for (const [index, answer] of (await answers).entries()) expectRight(asked[index]!, answer);
 				await clock.advance(deadlineMs * 4);
 				backbone.close();
 				await settle();

@@ -1,60 +1,15 @@
 import { afterEach, describe, expect, test } from "vitest";
 import { settle } from "../../test/support/fake-clock.ts";
-import {
-	expectedVectors,
-	type MemoryBackbone,
-	memoryBackbone,
-	requestOf,
-	testModel,
-} from "../../test/support/memory-backbone.ts";
-import type { ScriptedWorker } from "../../test/support/scripted-worker.ts";
+import { type MemoryBackbone, memoryBackbone, requestOf, testModel } from "../../test/support/memory-backbone.ts";
+import { askRemote, expectRight } from "../../test/support/remote-answers.ts";
 import type { Dispatch } from "../protocol/messages.ts";
-import { HedgeBudget } from "./hedge.ts";
-import type { RemoteAnswer, RemoteRequest } from "./remote.ts";
+import type { RemoteRequest } from "./remote.ts";
 
 let backbone: MemoryBackbone;
 afterEach(() => backbone.close());
 
 const { hidden } = testModel;
-const vectorOf = (answer: RemoteAnswer, pair: number) => [
-	...answer.vectors.subarray(pair * hidden, (pair + 1) * hidden),
-];
-
-/** Every answered pair holds the right vector, single or summed. */
-function expectRight(request: RemoteRequest, answer: RemoteAnswer): void {
-	const expected = expectedVectors(request);
-	request.expert.forEach((_, pair) => {
-		const row = request.rowIndex[pair]!;
-		if (answer.worker[pair] === -1) return;
-		if (answer.summed[row] === 0) expect(vectorOf(answer, pair)).toEqual(expected[pair]);
-		else if (request.rowIndex[pair - 1] !== row) {
-			const sum = expected[pair]!.map(
-				(value, at) => value * request.weight[pair]! + expected[pair + 1]![at]! * request.weight[pair + 1]!,
-			);
-			expect(vectorOf(answer, pair)).toEqual(sum);
-		}
-	});
-}
-
-/** Asks and moves the clock until the answer is there. */
-async function ask(request: RemoteRequest, signal?: AbortSignal): Promise<{ answer: RemoteAnswer; tookMs: number }> {
-	const startMs = backbone.clock.monotonic();
-	let answer: RemoteAnswer | undefined;
-	let failure: unknown;
-	backbone.dispatcher.request(request, signal).then(
-		(value) => {
-			answer = value;
-		},
-		(error) => {
-			failure = error;
-		},
-	);
-	await settle();
-	while (answer === undefined && failure === undefined) await backbone.clock.advance(10);
-	if (failure !== undefined) throw failure;
-	return { answer: answer!, tookMs: backbone.clock.monotonic() - startMs };
-}
-
+const ask = (request: RemoteRequest, signal?: AbortSignal) => askRemote(backbone, request, signal);
 const layerOne = (first: number, count: number) => [{ layer: 1, first, count }];
 
 describe("Dispatcher.request()", () => {
@@ -170,51 +125,6 @@ describe("Dispatcher.request()", () => {
 			if (name === "malformed") expect((await bad.ended).code).toBe(4400);
 			backbone.close();
 		}
-	});
-
-	test("asks a second worker beside one that is slow, takes the first answer, and leaves the slow one alone until it reacts", async () => {
-		backbone = memoryBackbone({ deadlineMs: 5000 });
-		const owed: Dispatch[] = [];
-		const slow = await backbone.join({ seed: 1, onDispatch: (dispatch) => void owed.push(dispatch) });
-		await backbone.join({ seed: 2 });
-		const request = requestOf([[2, 5]]);
-		const { answer, tookMs } = await ask(request);
-		expect(tookMs).toBeLessThan(600);
-		expectRight(request, answer);
-		expect(answer).toMatchObject({ retried: 2, failures: [] });
-		expect(backbone.dispatcher.counts).toMatchObject({ asked: 2, answered: 2, hedged: 2 });
-		await settle();
-		expect(slow.others).toContainEqual({ kind: "cancel", id: 1 });
-		expect(backbone.account.map((line) => line.replace(/ \w{4} /, " ")).sort()).toEqual([
-			"paid 1 2",
-			"unpaid 1 cancelled_late",
-		]);
-		expect(backbone.roster.usable.length).toBe(1);
-		slow.answer(owed[0]!);
-		await backbone.clock.advance(600);
-		expect(backbone.roster.usable.length).toBe(2);
-	});
-
-	test("of two answers in time the first is used and both are paid; hedges keep to their budget", async () => {
-		backbone = memoryBackbone({ deadlineMs: 5000 });
-		const both: (() => void)[] = [];
-		const onDispatch = (dispatch: Dispatch, self: ScriptedWorker) => {
-			both.push(() => self.answer(dispatch));
-			if (both.length === 2) for (const answer of both) answer();
-		};
-		for (const seed of [1, 2]) await backbone.join({ seed, onDispatch });
-		const { answer } = await ask(requestOf([[2, 5]]));
-		expect([...answer.worker]).toEqual([0, 0]);
-		expect(backbone.account.map((line) => line.split(" ")[0])).toEqual(["paid", "paid"]);
-		const budget = new HedgeBudget();
-		let granted = 0;
-		for (let round = 0; round < 10_000; round++) {
-			budget.asked(8);
-			if (budget.spend(8)) granted += 8;
-		}
-		expect(granted).toBe(budget.hedged);
-		expect(granted / 80_000).toBeLessThan(0.024);
-		expect(granted).toBeGreaterThan(1500);
 	});
 
 	test("ends the link of a worker that answers an id twice or one it was never asked", async () => {

@@ -1,4 +1,4 @@
-import http from "node:http";
+import http, { type IncomingMessage } from "node:http";
 import net, { type Socket } from "node:net";
 import { KvasirError } from "../errors.ts";
 import type { Clock } from "../io/clock.ts";
@@ -11,6 +11,8 @@ import type { HubFacts } from "./hub-api.ts";
 const answerMs = 10_000;
 /** Notices a hub that vanished while nothing is said. */
 const keepAliveMs = 15_000;
+/** The longest Retry-After that is kept. */
+const retryAfterMsMax = 600_000;
 
 export interface HubAddress {
 	readonly host: string;
@@ -52,69 +54,65 @@ export function dialPark(dial: ParkDial): Promise<Parked> {
 			// An end in one direction leaves the other: the last answers of a leaving worker still arrive.
 			createConnection: () => net.connect({ host: hub.host, port: hub.port, allowHalfOpen: true }),
 		});
-		const settle = (result: Parked) => {
+		function settle(result: Parked): void {
 			cancelTimer();
 			signal.removeEventListener("abort", abort);
 			resolve(result);
 			if (result.kind !== "parked") request.destroy();
-		};
-		const fail = (
-			code: "network" | "not_admitted" | "auth" | "closed",
-			state: string,
-			retryAfterMs = 0,
-			hint?: string,
-		) =>
-			settle({
-				kind: "failed",
-				retryAfterMs,
-				error: new KvasirError(
-					code,
-					`Cannot park at the hub ${hub.host}:${hub.port}: ${state}`,
-					hint === undefined ? {} : { hint },
-				),
-			});
-		const abort = () => fail("closed", "the backbone is closing");
-		const cancelTimer = clock.after(answerMs, () => fail("network", "no answer in 10 s"));
+		}
+		const abort = () => settle(failed(hub, "closed", "the backbone is closing"));
+		const cancelTimer = clock.after(answerMs, () => settle(failed(hub, "network", "no answer in 10 s")));
 		signal.addEventListener("abort", abort, { once: true });
-		request.on("error", (error) => fail("network", error.message));
+		request.on("error", (error) => settle(failed(hub, "network", error.message)));
 		request.on("response", (response) => {
 			response.resume();
-			const retryAfterMs = Math.min(600, Number(response.headers["retry-after"]) || 0) * 1000;
-			const serverTime = Number(response.headers["x-kvasir-time"]);
-			if (response.statusCode === 401 && serverTime > 0) {
-				return settle({ kind: "skew", offsetSeconds: Math.round(serverTime - clock.now() / 1000) });
-			}
-			if (response.statusCode === 401) return fail("auth", "our signature is refused", retryAfterMs);
-			if (response.statusCode === 403) {
-				return fail(
-					"not_admitted",
-					"our key is not on its list",
-					retryAfterMs,
-					"Start the hub with --backbone-key and this backbone's key",
-				);
-			}
-			fail("network", `it answered ${response.statusCode}`, retryAfterMs);
+			settle(refused(response, dial));
 		});
 		request.on("upgrade", (response, socket, head) => {
 			socket.on("error", () => {});
-			const facts = hubFacts(hub.host, response.headers);
-			if (facts === null) {
-				socket.destroy();
-				return fail("network", "it is not a hub");
-			}
 			if (head.length > 0) socket.unshift(head);
-			(socket as Socket).setNoDelay(true).setKeepAlive(true, keepAliveMs);
-			settle({ kind: "parked", socket: socket as Socket, hub: facts });
+			settle(parked(response, socket as Socket, hub));
 		});
 		if (signal.aborted) abort();
 		else request.end();
 	});
 }
 
-function hubFacts(host: string, headers: http.IncomingHttpHeaders): HubFacts | null {
+function parked({ headers }: IncomingMessage, socket: Socket, hub: HubAddress): Parked {
 	const apiPort = Number(headers["x-kvasir-api"]);
 	const ledgerId = headers["x-kvasir-ledger"];
-	if (headers.upgrade !== "kvasir-park" || !Number.isInteger(apiPort) || apiPort < 1 || apiPort > 65_535) return null;
-	if (typeof ledgerId !== "string" || !/^[0-9a-f]{32}$/.test(ledgerId)) return null;
-	return { host, apiPort, ledgerId: new Uint8Array(Buffer.from(ledgerId, "hex")) };
+	const isPort = Number.isInteger(apiPort) && apiPort >= 1 && apiPort <= 65_535;
+	const isLedger = typeof ledgerId === "string" && /^[0-9a-f]{32}$/.test(ledgerId);
+	if (headers.upgrade !== "kvasir-park" || !isPort || !isLedger) {
+		socket.destroy();
+		return failed(hub, "network", "it is not a hub");
+	}
+	socket.setNoDelay(true).setKeepAlive(true, keepAliveMs);
+	return {
+		kind: "parked",
+		socket,
+		hub: { host: hub.host, apiPort, ledgerId: new Uint8Array(Buffer.from(ledgerId, "hex")) },
+	};
+}
+
+function refused({ statusCode, headers }: IncomingMessage, { hub, clock }: ParkDial): Parked {
+	const retryAfterMs = Math.min(retryAfterMsMax, (Number(headers["retry-after"]) || 0) * 1000);
+	const serverTime = Number(headers["x-kvasir-time"]);
+	if (statusCode === 401 && serverTime > 0) {
+		return { kind: "skew", offsetSeconds: Math.round(serverTime - clock.now() / 1000) };
+	}
+	if (statusCode === 401) return failed(hub, "auth", "our signature is refused", { retryAfterMs });
+	if (statusCode !== 403) return failed(hub, "network", `it answered ${statusCode}`, { retryAfterMs });
+	const hint = "Start the hub with --backbone-key and this backbone's key";
+	return failed(hub, "not_admitted", "our key is not on its list", { retryAfterMs, hint });
+}
+
+function failed(
+	{ host, port }: HubAddress,
+	code: "network" | "not_admitted" | "auth" | "closed",
+	state: string,
+	{ retryAfterMs = 0, hint }: { retryAfterMs?: number; hint?: string } = {},
+): Parked {
+	const message = `Cannot park at the hub ${host}:${port}: ${state}`;
+	return { kind: "failed", retryAfterMs, error: new KvasirError(code, message, hint === undefined ? {} : { hint }) };
 }

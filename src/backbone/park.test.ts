@@ -7,7 +7,7 @@ import { systemClock } from "../io/clock.ts";
 import { silentLog } from "../io/log.ts";
 import { systemRandom } from "../io/random.ts";
 import type { Transport } from "../protocol/link.ts";
-import { type ParkEvent, type Parking, startParking } from "./park.ts";
+import { type ParkEvent, Parking } from "./park.ts";
 import type { Arrived } from "./reception.ts";
 import { createRelayServer, type RelayServer } from "./relay-server.ts";
 
@@ -33,7 +33,7 @@ async function parkAt(started: RawHub, count = 4) {
 		},
 		serve: (request, response) => response.end(`slice ${request.url}`),
 	});
-	parking = startParking({
+	parking = new Parking({
 		hub: { host: "127.0.0.1", port: hub.port },
 		model: "tiny",
 		count,
@@ -54,7 +54,7 @@ const echo = (transport: Transport, bytes: number) =>
 		transport.send([new Uint8Array(bytes)]);
 	});
 
-describe("startParking()", () => {
+describe("Parking", () => {
 	test("keeps the wanted number of sockets parked, and replaces each one that is taken", async () => {
 		const { arrivals } = await parkAt(await startRawHub());
 		await hub.untilParked(4);

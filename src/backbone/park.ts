@@ -4,9 +4,9 @@ import type { Clock } from "../io/clock.ts";
 import type { KeyPair } from "../io/crypto.ts";
 import type { Logger } from "../io/log.ts";
 import type { Random } from "../io/random.ts";
-import { noFailures, redialDelay } from "../protocol/backoff.ts";
+import { type Backoff, noFailures, redialDelay } from "../protocol/backoff.ts";
 import type { HubFacts } from "./hub-api.ts";
-import { dialPark, type HubAddress } from "./park-dial.ts";
+import { dialPark, type HubAddress, type Parked } from "./park-dial.ts";
 
 /** Sockets kept ready: as many workers may come at the same moment without waiting for a dial. */
 export const parkedDefault = 4;
@@ -19,6 +19,7 @@ export type ParkEvent =
 export interface ParkingParts {
 	readonly hub: HubAddress;
 	readonly model: string;
+	/** How many sockets wait at the hub. */
 	readonly count: number;
 	readonly identity: KeyPair;
 	readonly clock: Clock;
@@ -29,67 +30,95 @@ export interface ParkingParts {
 	readonly emit: (event: ParkEvent) => void;
 }
 
-export interface Parking {
-	/** Sockets that wait at the hub now. */
-	readonly parked: number;
-	/** What the hub said of itself; null before the first connection. */
-	readonly hub: HubFacts | null;
-	/** Dials again now, whatever the backoff: SIGHUP, wake, a changed route. */
-	redial(): void;
-	close(): Promise<void>;
-}
+/** Keeps raw sockets parked at the hub: one that is taken is replaced at once, one that is lost by the protocol's backoff. */
+export class Parking {
+	readonly #parts: ParkingParts;
+	readonly #closing = new AbortController();
+	readonly #waiting = new Set<Socket>();
+	readonly #slots: readonly Promise<void>[];
+	#wake = new AbortController();
+	#hub: HubFacts | null = null;
+	/** What the hub's clock is ahead of ours, seconds. */
+	#offsetSeconds = 0;
 
-/** Keeps `count` raw sockets parked at the hub: one that is taken or lost is replaced at once, or by the protocol's backoff while the hub is away. */
-export function startParking(parts: ParkingParts): Parking {
-	const { clock, random, log, emit } = parts;
-	const closing = new AbortController();
-	const waiting = new Set<Socket>();
-	let wake = new AbortController();
-	let hub: HubFacts | null = null;
-	let offsetSeconds = 0;
-
-	async function dial() {
-		const ledgerId = hub === null ? "" : Buffer.from(hub.ledgerId).toString("hex");
-		const result = await dialPark({ ...parts, signal: closing.signal, ledgerId, offsetSeconds });
-		if (result.kind !== "skew" || result.offsetSeconds === offsetSeconds) return result;
-		({ offsetSeconds } = result);
-		log.warn({ offsetSeconds }, "our clock differs from the hub's");
-		return dialPark({ ...parts, signal: closing.signal, ledgerId, offsetSeconds });
+	constructor(parts: ParkingParts) {
+		this.#parts = parts;
+		this.#slots = Array.from({ length: parts.count }, () => this.#keepOne());
 	}
 
-	async function keepOne(): Promise<void> {
+	/** Sockets that wait at the hub now. */
+	get parked(): number {
+		return this.#waiting.size;
+	}
+
+	/** What the hub said of itself; null before the first connection. */
+	get hub(): HubFacts | null {
+		return this.#hub;
+	}
+
+	/** Dials again now, whatever the backoff: SIGHUP, wake, a changed route. */
+	redial(): void {
+		this.#wake.abort();
+		this.#wake = new AbortController();
+	}
+
+	async close(): Promise<void> {
+		this.#closing.abort();
+		for (const socket of this.#waiting) socket.destroy();
+		await Promise.all(this.#slots);
+	}
+
+	async #keepOne(): Promise<void> {
 		let backoff = noFailures;
-		while (!closing.signal.aborted) {
-			const result = await dial();
+		while (!this.#closing.signal.aborted) {
+			const result = await this.#dial();
 			if (result.kind === "parked") {
-				hub = result.hub;
-				emit({ event: "parked", hub });
-				// A hub that takes the connection and drops it at once is a hub that is away.
-				if (await untilTaken(result.socket)) {
+				this.#hub = result.hub;
+				this.#parts.emit({ event: "parked", hub: result.hub });
+				if (await this.#untilTaken(result.socket)) {
 					backoff = noFailures;
 					continue;
 				}
 			}
-			if (closing.signal.aborted) return;
-			const retryAfterMs = result.kind === "failed" ? result.retryAfterMs : 0;
-			const { delayMs, next } = redialDelay(backoff, random, retryAfterMs);
-			backoff = next;
-			if (result.kind === "failed") {
-				log.warn({ error: result.error.message, retryMs: Math.round(delayMs) }, "parking failed");
-				emit({ event: "park_failed", error: result.error, retryMs: delayMs });
-			}
-			const woken = wake.signal;
-			await clock.sleep(delayMs, AbortSignal.any([closing.signal, woken])).catch(() => {});
-			if (woken.aborted) backoff = noFailures;
+			if (this.#closing.signal.aborted) return;
+			backoff = await this.#pause(result, backoff);
 		}
 	}
 
+	async #dial(): Promise<Parked> {
+		const dial = () =>
+			dialPark({
+				...this.#parts,
+				signal: this.#closing.signal,
+				ledgerId: this.#hub === null ? "" : Buffer.from(this.#hub.ledgerId).toString("hex"),
+				offsetSeconds: this.#offsetSeconds,
+			});
+		const result = await dial();
+		if (result.kind !== "skew" || result.offsetSeconds === this.#offsetSeconds) return result;
+		this.#offsetSeconds = result.offsetSeconds;
+		this.#parts.log.warn({ offsetSeconds: result.offsetSeconds }, "our clock differs from the hub's");
+		return dial();
+	}
+
+	/** Waits before the next dial, unless woken; a hub that takes a connection and drops it at once is a hub that is away. */
+	async #pause(result: Parked, backoff: Backoff): Promise<Backoff> {
+		const { clock, random, log, emit } = this.#parts;
+		const { delayMs, next } = redialDelay(backoff, random, result.kind === "failed" ? result.retryAfterMs : 0);
+		if (result.kind === "failed") {
+			log.warn({ error: result.error.message, retryMs: Math.round(delayMs) }, "parking failed");
+			emit({ event: "park_failed", error: result.error, retryMs: delayMs });
+		}
+		const woken = this.#wake.signal;
+		await clock.sleep(delayMs, AbortSignal.any([this.#closing.signal, woken])).catch(() => {});
+		return woken.aborted ? noFailures : next;
+	}
+
 	/** True once a worker's request begins to arrive and the socket was handed on; false when it was lost before. */
-	function untilTaken(socket: Socket): Promise<boolean> {
+	#untilTaken(socket: Socket): Promise<boolean> {
 		return new Promise((resolve) => {
-			waiting.add(socket);
+			this.#waiting.add(socket);
 			const done = (taken: boolean) => {
-				waiting.delete(socket);
+				this.#waiting.delete(socket);
 				socket.removeListener("data", onData).removeListener("end", onLost).removeListener("close", onLost);
 				resolve(taken);
 			};
@@ -101,30 +130,11 @@ export function startParking(parts: ParkingParts): Parking {
 				socket.pause();
 				socket.unshift(first);
 				done(true);
-				parts.adopt(socket);
+				this.#parts.adopt(socket);
 				socket.resume();
 			};
 			socket.on("data", onData).on("end", onLost).on("close", onLost);
 			if (socket.destroyed) onLost();
 		});
 	}
-
-	const slots = Array.from({ length: parts.count }, keepOne);
-	return {
-		get parked() {
-			return waiting.size;
-		},
-		get hub() {
-			return hub;
-		},
-		redial() {
-			wake.abort();
-			wake = new AbortController();
-		},
-		async close() {
-			closing.abort();
-			for (const socket of waiting) socket.destroy();
-			await Promise.all(slots);
-		},
-	};
 }

@@ -1,4 +1,5 @@
 import { startApi } from "../backbone/api-server.ts";
+import { createBackboneMetrics } from "../backbone/backbone-metrics.ts";
 import { KvasirError } from "../errors.ts";
 import { readSmallFile } from "../io/files.ts";
 import type { Outcome } from "./command.ts";
@@ -24,6 +25,7 @@ export async function serveApi(
 			hint: "Name keys with --api-key-file, or listen on 127.0.0.1",
 		});
 	}
+	const metrics = createBackboneMetrics(backbone);
 	const server = await startApi({
 		model: {
 			name: decode.facts.name,
@@ -35,6 +37,7 @@ export async function serveApi(
 		},
 		listen: listenAt(api),
 		keys,
+		metrics: () => metrics.metrics(),
 		...{ clock, random, log },
 	});
 	const { port } = server.address;

@@ -34,8 +34,8 @@ const report: VerifyReport = {
 test("junitXml() is one test case for each comparison, with what failed, as valid XML", () => {
 	expect(junitXml(report)).toMatchInlineSnapshot(`
 		"<?xml version="1.0" encoding="UTF-8"?>
-		<testsuites tests="6" failures="3">
-		  <testsuite name="kvasir verify tiny" tests="6" failures="3">
+		<testsuites tests="6" failures="4">
+		  <testsuite name="kvasir verify tiny" tests="6" failures="4">
 		    <testcase classname="kvasir.verify" name="tokens"/>
 		    <testcase classname="kvasir.verify" name="argmax"/>
 		    <testcase classname="kvasir.verify" name="logits">
@@ -44,7 +44,9 @@ test("junitXml() is one test case for each comparison, with what failed, as vali
 		    <testcase classname="kvasir.verify" name="partials">
 		      <failure message="99 of 100 identical, worst 0.7"/>
 		    </testcase>
-		    <testcase classname="kvasir.verify" name="coverage"/>
+		    <testcase classname="kvasir.verify" name="coverage">
+		      <failure message="100 of 104 pairs answered, 4 computed here, 2 retried"/>
+		    </testcase>
 		    <testcase classname="kvasir.verify" name="verdict">
 		      <failure message="different, first at prompt &quot;a \\&quot;&lt;b&gt;\\&quot; &amp; \\u0007\\n&quot;, position 3, layer 1, expert 9, worker Abc: 1 here, -1 there"/>
 		    </testcase>

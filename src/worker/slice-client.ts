@@ -10,6 +10,12 @@ import { connectionError, upgradeError } from "./dial-error.ts";
 /** No byte for this long: the connection is given up and the rest asked for anew. */
 const stallMsDefault = 20_000;
 
+/**
+ * Bytes of an answer that may wait to be read. More than a slice or a manifest: undici 7.30 ends the process with a failed
+ * assertion when the other side closes the connection while an answer is paused.
+ */
+const unreadBytesMax = 64 * 2 ** 20;
+
 /** One answer on its way. */
 export interface Fetched {
 	readonly status: number;
@@ -56,7 +62,9 @@ export function createSliceClient(parts: SliceClientParts): SliceClient {
 		const stall = stallTimer(clock, stallMs);
 		const either = AbortSignal.any([signal, stall.signal]);
 		try {
-			const response = await request(url, { dispatcher, headers, signal: either, headersTimeout: 0, bodyTimeout: 0 });
+			const timeouts = { headersTimeout: 0, bodyTimeout: 0 };
+			const options = { dispatcher, headers, signal: either, highWaterMark: unreadBytesMax, ...timeouts };
+			const response = await request(url, options);
 			stall.reset();
 			const { statusCode, body } = response;
 			if (statusCode !== 200 && statusCode !== 206 && statusCode !== 416) {

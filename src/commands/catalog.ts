@@ -171,8 +171,13 @@ export const catalog: readonly CatalogEntry[] = [
 		load: async () => (await import("./bench-engine.ts")).benchEngineCommand,
 	},
 	{
+		path: "bench ledger",
+		summary: "receipts a second that the hub stores and the gateway credits, each on disk before it is acknowledged",
+		load: async () => (await import("./bench-ledger.ts")).benchLedgerCommand,
+	},
+	{
 		path: "status",
-		summary: "what a running gateway says of itself: health and live links",
+		summary: "what a running gateway says of itself",
 		load: async () => (await import("./status.ts")).statusCommand,
 	},
 	{

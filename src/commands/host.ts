@@ -14,6 +14,8 @@ export interface Host {
 	readonly nodeVersion: string;
 	/** Bytes this process may still take, a container's limit respected. */
 	availableMemory(): number;
+	/** Milliseconds of CPU time used so far, by all threads. */
+	cpuMs(): number;
 	onSignal(name: "SIGINT" | "SIGTERM" | "SIGHUP", fn: () => void): () => void;
 	/** Ends the process at once. */
 	exit(code: number): void;
@@ -33,6 +35,10 @@ export async function runOnThisProcess(): Promise<void> {
 		execPath: process.execPath,
 		nodeVersion: process.version,
 		availableMemory: () => process.availableMemory(),
+		cpuMs() {
+			const { user, system } = process.cpuUsage();
+			return (user + system) / 1000;
+		},
 		onSignal(name, fn) {
 			process.on(name, fn);
 			return () => process.off(name, fn);

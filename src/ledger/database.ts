@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import { Kysely, PostgresDialect, type SqliteDatabase, SqliteDialect, sql } from "kysely";
+import { Kysely, PostgresDialect, type SqliteDatabase, SqliteDialect, type SqliteStatement, sql } from "kysely";
 import { KvasirError } from "../errors.ts";
 
 /** Where a store lives: a file, `:memory:`, or `postgres://...`. */
@@ -59,10 +59,27 @@ async function openSqlite<Tables>(path: string): Promise<Database<Tables>> {
 	for (const pragma of ["busy_timeout=10000", "journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"]) {
 		file.prepare(`PRAGMA ${pragma}`).all();
 	}
-	const kysely = new Kysely<Tables>({
-		dialect: new SqliteDialect({ database: file as unknown as SqliteDatabase }),
-	});
+	const kysely = new Kysely<Tables>({ dialect: new SqliteDialect({ database: preparedOnce(file as never) }) });
 	return { kysely, postgres: false, close: () => kysely.destroy() };
+}
+
+/** Statements kept prepared. */
+const statementsMax = 128;
+
+/** A database that prepares each text once: preparing took a tenth of what a receipt costs. */
+function preparedOnce(file: SqliteDatabase): SqliteDatabase {
+	const statements = new Map<string, SqliteStatement>();
+	return {
+		prepare(text) {
+			const known = statements.get(text);
+			if (known !== undefined) return known;
+			const statement = file.prepare(text);
+			if (statements.size >= statementsMax) statements.clear();
+			statements.set(text, statement);
+			return statement;
+		},
+		close: () => file.close(),
+	};
 }
 
 const bigintOid = 20;

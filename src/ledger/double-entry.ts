@@ -1,5 +1,6 @@
 import { type Kysely, type Transaction as KyselyTransaction, sql } from "kysely";
 import type { GatewayTables } from "./gateway-schema.ts";
+import { insertRows } from "./insert-rows.ts";
 
 export type GatewayTrx = KyselyTransaction<GatewayTables>;
 
@@ -52,8 +53,8 @@ export async function post(trx: GatewayTrx, movements: readonly Movement[], atMs
 			{ transaction_id: id, account: m.to, nano: m.nano },
 		];
 	});
-	await trx.insertInto("gateway_transactions").values(transactions).execute();
-	await trx.insertInto("gateway_postings").values(postings).execute();
+	await insertRows(trx, "gateway_transactions", transactions);
+	await insertRows(trx, "gateway_postings", postings);
 	const balances = [...changes].map(([id, nano]) => ({ id, nano }));
 	await trx
 		.insertInto("gateway_accounts")

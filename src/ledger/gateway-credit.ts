@@ -2,6 +2,7 @@ import { KvasirError } from "../errors.ts";
 import { accountOf, type GatewayTrx, issued, lockLedger, type Movement, post } from "./double-entry.ts";
 import { type EntryPage, entryHash, type LedgerEntry } from "./entry.ts";
 import type { CreditRow, WalletRow } from "./gateway-schema.ts";
+import { insertRows } from "./insert-rows.ts";
 import { creditOf } from "./units.ts";
 
 /** How far a gateway has credited its hub's ledger. */
@@ -77,7 +78,7 @@ async function creditEntries(trx: GatewayTrx, entries: readonly LedgerEntry[], a
 		rows.push(creditRow(entry, paidBytes, credit.nano));
 	}
 	await post(trx, movements, atMs);
-	await trx.insertInto("gateway_credits").values(rows).execute();
+	await insertRows(trx, "gateway_credits", rows);
 	await writeWallets(trx, [...wallets.values()]);
 	const confirmed = entries.filter((entry) => entry.kind === "confirm").map((entry) => entry.receipt);
 	if (confirmed.length === 0) return;

@@ -3,6 +3,7 @@ import { entryHash, type LedgerEntry } from "./entry.ts";
 import { entryRow } from "./entry-row.ts";
 import type { Candidate } from "./hub-examine.ts";
 import type { EntryRow, HubTables, ReceiptRow, RelayRow } from "./hub-schema.ts";
+import { insertRows } from "./insert-rows.ts";
 
 type Trx = Transaction<HubTables>;
 
@@ -150,10 +151,10 @@ export class ReceiptGroup {
 		const trx = this.#trx;
 		const ledger = { head: this.#head, head_hash: this.#headHash };
 		const receipts = [...this.#newReceipts.values()];
-		await trx.insertInto("hub_entries").values(this.#newEntries).execute();
+		await insertRows(trx, "hub_entries", this.#newEntries);
 		await trx.updateTable("hub_ledger").set(ledger).where("id", "=", 1n).execute();
-		if (receipts.length > 0) await trx.insertInto("hub_receipts").values(receipts).execute();
-		if (this.#newConflicts.length > 0) await trx.insertInto("hub_conflicts").values(this.#newConflicts).execute();
+		await insertRows(trx, "hub_receipts", receipts);
+		await insertRows(trx, "hub_conflicts", this.#newConflicts);
 		await this.#writeSessions([...this.#changedSessions].map((id) => this.#sessions.get(id)!));
 		await this.#writeRelays([...this.#changedRelays].map((id) => this.#relays.get(id)!));
 	}

@@ -29,6 +29,7 @@ export function memoryHost(
 		execPath: process.execPath,
 		nodeVersion: process.version,
 		availableMemory: () => 8 * 2 ** 30,
+		cpuMs: () => process.cpuUsage().user / 1000,
 		onSignal(name, fn) {
 			const fns = listeners.get(name) ?? new Set();
 			listeners.set(name, fns.add(fn));

@@ -1,6 +1,7 @@
 import { formatCount } from "../io/format-amounts.ts";
 import type { Context } from "./context.ts";
 import type { DispatchRoom } from "./open-dispatch.ts";
+import { reportSince } from "./run-report.ts";
 
 /** How to decode. */
 export interface Ask {
@@ -25,12 +26,13 @@ export type PromptRun = Awaited<ReturnType<typeof decodePrompts>>;
  */
 export async function decodePrompts(context: Context, room: DispatchRoom, prompts: readonly string[], ask: Ask) {
 	await waitForWorkers(context, room, ask);
+	const before = await room.decode.report();
 	const startMs = context.clock.monotonic();
 	const stream = prompts.length === 1;
 	const answers = await Promise.all(
 		prompts.map((_, index) => decodePrompt(context, room, { prompts, index, stream }, ask)),
 	);
-	const { remote, times } = await room.decode.report();
+	const { remote, times } = reportSince(before, await room.decode.report());
 	const seconds = (context.clock.monotonic() - startMs) / 1000;
 	return { answers, remote, times, seconds, workers: room.backbone.snapshot().served };
 }
@@ -79,7 +81,8 @@ export function describeRun({ answers, seconds, remote }: PromptRun): string {
 	const tokens = answers.reduce((sum, answer) => sum + answer.tokens.length, 0);
 	const pace = `${tokens} tokens, ${(tokens / seconds).toFixed(1)} a second`;
 	if (remote === null || remote.asked === 0) return pace;
-	const failures = Object.entries(remote.failures).map(([reason, pairs]) => `${reason} ${formatCount(pairs)}`);
+	const failed = Object.entries(remote.failures).filter(([, pairs]) => pairs > 0);
+	const failures = failed.map(([reason, pairs]) => `${reason} ${formatCount(pairs)}`);
 	const pairs = `${formatCount(remote.answered)} of ${formatCount(remote.asked)} pairs by workers`;
 	return [pace, pairs, `${formatCount(remote.fallback)} computed here`, ...failures].join(", ");
 }

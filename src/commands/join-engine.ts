@@ -2,7 +2,7 @@ import { KvasirError } from "../errors.ts";
 import type { ExpertEngine } from "../experts/engine.ts";
 import type { EngineName } from "../experts/open-engine.ts";
 import type { Model } from "../model/model.ts";
-import { LateEngine } from "../worker/late-engine.ts";
+import { type EarlyEngine, LateEngine } from "../worker/late-engine.ts";
 import { type EngineChoice, openWorkerEngine } from "./engines.ts";
 
 /** What each engine's answers are called, for those that need not be open to know. */
@@ -26,7 +26,9 @@ export async function openJoinEngine(
 	}
 	const engineClass = classes[choice.engine];
 	if (engineClass !== undefined) {
-		return new LateEngine(engineClass, (hidden, expert) => openWorkerEngine({ ...choice, hidden, expert }));
+		// A device is looked for at once: who asked for one is told now that there is none.
+		const early = choice.gpu === undefined ? null : await openEarly(choice);
+		return new LateEngine(engineClass, (hidden, expert) => openWorkerEngine({ ...choice, hidden, expert }), early);
 	}
 	throw new KvasirError(
 		"usage",
@@ -35,4 +37,16 @@ export async function openJoinEngine(
 			hint: "Say --model PATH, or use --engine canonical",
 		},
 	);
+}
+
+/** A graphics device, which suits any model. */
+async function openEarly(choice: Omit<EngineChoice, "hidden" | "expert">): Promise<EarlyEngine> {
+	let source: EngineChoice["expert"] = () => Promise.reject(new KvasirError("internal", "Cannot load: no model yet"));
+	const engine = await openWorkerEngine({ ...choice, hidden: 0, expert: (...which) => source(...which) });
+	return {
+		engine,
+		setSource(expert) {
+			source = expert;
+		},
+	};
 }

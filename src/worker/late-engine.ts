@@ -1,5 +1,5 @@
 import { KvasirError } from "../errors.ts";
-import type { ExpertBatch, ExpertEngine } from "../experts/engine.ts";
+import type { DeviceProof, ExpertBatch, ExpertEngine } from "../experts/engine.ts";
 import type { ExpertWeights } from "../model/weight-matrix.ts";
 
 /** Opens an engine for rows of `hidden` values; `expert` gives it one of the model's experts to try itself on. Throws what engines throw. */
@@ -8,26 +8,43 @@ export type OpenForModel = (
 	expert: (layer: number, expert: number) => Promise<ExpertWeights>,
 ) => Promise<ExpertEngine>;
 
+/** An engine that suits any width and is open already; told where the model's experts come from once they are known. */
+export interface EarlyEngine {
+	readonly engine: ExpertEngine;
+	setSource(expert: (layer: number, expert: number) => Promise<ExpertWeights>): void;
+}
+
 /** An engine that can only be opened once the backbone has said how wide the model's rows are. */
 export class LateEngine implements ExpertEngine {
 	readonly engineClass: string;
+	readonly proof?: DeviceProof;
 	readonly #open: OpenForModel;
+	/** Until the first model takes it. */
+	#early: EarlyEngine | null;
 	#hidden = 0;
 	#engine: ExpertEngine | null = null;
 	#opening: Promise<ExpertEngine> | null = null;
 
-	/** @param engineClass what `open`'s engines are of: it is told before one is open */
-	constructor(engineClass: string, open: OpenForModel) {
+	/**
+	 * @param engineClass what `open`'s engines are of: it is told before one is open
+	 * @param early for the first model, instead of opening one
+	 */
+	constructor(engineClass: string, open: OpenForModel, early: EarlyEngine | null = null) {
 		this.engineClass = engineClass;
 		this.#open = open;
+		this.#early = early;
+		if (early?.engine.proof) this.proof = early.engine.proof;
 	}
 
 	/** Makes it an engine for rows of this width; one for another width is closed with all that it held. */
 	async resize(...[hidden, expert]: Parameters<OpenForModel>): Promise<void> {
 		if (this.#hidden !== hidden) {
+			const early = this.#early;
+			this.#early = null;
 			await this.close();
+			early?.setSource(expert);
 			this.#hidden = hidden;
-			this.#opening = this.#open(hidden, expert);
+			this.#opening = early ? Promise.resolve(early.engine) : this.#open(hidden, expert);
 		}
 		this.#engine = await this.#opening!;
 	}
@@ -53,7 +70,8 @@ export class LateEngine implements ExpertEngine {
 	}
 
 	async close(): Promise<void> {
-		const engine = await this.#opening?.catch(() => null);
+		const engine = (await this.#opening?.catch(() => null)) ?? this.#early?.engine;
+		this.#early = null;
 		this.#opening = null;
 		this.#engine = null;
 		this.#hidden = 0;

@@ -181,6 +181,16 @@ export const catalog: readonly CatalogEntry[] = [
 		load: async () => (await import("./status.ts")).statusCommand,
 	},
 	{
+		path: "gpu list",
+		summary: "the graphics devices that --gpu=webgpu:ID can name",
+		load: async () => (await import("./gpu-list.ts")).gpuListCommand,
+	},
+	{
+		path: "gpu install-cuda",
+		summary: "download onnxruntime's CUDA libraries, for --gpu=cuda --engine onnx",
+		load: async () => (await import("./gpu-install-cuda.ts")).gpuInstallCudaCommand,
+	},
+	{
 		path: "doctor",
 		summary: "check this machine by doing: disk, keys, engines, clock, gateway",
 		load: async () => (await import("./doctor.ts")).doctorCommand,
@@ -206,6 +216,7 @@ export const groups: Readonly<Record<string, string>> = {
 	ledger: "what an operator settles and checks",
 	model: "GGUF files and their names",
 	bench: "measured tables",
+	gpu: "graphics devices",
 	config: "settings and where they come from",
 };
 

@@ -1,5 +1,6 @@
 import type { KvasirError } from "../errors.ts";
 import type { Clock } from "../io/clock.ts";
+import { failpoint } from "../io/failpoint.ts";
 import type { Logger } from "../io/log.ts";
 import type { Random } from "../io/random.ts";
 import type { ReceiptSubmission, ReceiptVerdict } from "../ledger/submission.ts";
@@ -92,7 +93,9 @@ export class ReceiptOutbox {
 		const { submission } = kept;
 		let firstWaitMs = unreachableMs;
 		try {
+			failpoint("backbone.post.before");
 			const verdict = await post(submission);
+			failpoint("backbone.post.after");
 			if (verdict.status !== "refused") {
 				// A countersignature may have come while it was on its way: that one goes again.
 				if (this.#kept.get(id) === kept) this.#kept.delete(id);

@@ -1,5 +1,6 @@
 import type { Clock } from "../io/clock.ts";
 import { equalBytes, type KeyPair } from "../io/crypto.ts";
+import { failpoint } from "../io/failpoint.ts";
 import type { SessionJournal } from "../ledger/journal.ts";
 import type { JournalRecord, JournalSession } from "../ledger/journal-record.ts";
 import { encodeReceipt, type Receipt, receiptHash, type UnpaidReason } from "../ledger/receipt.ts";
@@ -84,7 +85,9 @@ export class SessionReceipts {
 
 	/** Throws `disk_full` or `ledger` when it could not be written down; then the dispatch is still open. */
 	paid(id: number, pairs: number, answerHash: Uint8Array): void {
+		failpoint("backbone.accept.before");
 		this.#write({ kind: "paid", id, pairs, answerHash });
+		failpoint("backbone.accept.after");
 		this.#window.settle(id, { kind: "paid", pairs, answerHash });
 	}
 
@@ -122,13 +125,18 @@ export class SessionReceipts {
 		const { number } = receipt;
 		const body = encodeReceipt(receipt);
 		const signature = signReceipt(identity, body);
+		failpoint("backbone.issue.before");
 		this.#write({ kind: "receipt", number, to: figures.to, body, signature });
+		failpoint("backbone.issue.after");
 		this.#last = { number, hash: receiptHash(body) };
 		this.#unacknowledged.add(number);
 		this.#remember(receipt, { body, signature, answer: null });
 		link?.send({ kind: "receipt", body, signature });
+		failpoint("backbone.receipt.after");
 		const answer = await this.#countersignature(number);
+		failpoint("backbone.answer.before");
 		if (answer !== null) this.#write({ kind: "answer", number, answer });
+		failpoint("backbone.answer.after");
 		return { number, submission: { body, signature, answer } };
 	}
 
@@ -147,7 +155,9 @@ export class SessionReceipts {
 
 	/** The hub has the receipt, durably. */
 	acknowledged(number: number): void {
+		failpoint("backbone.acknowledged.before");
 		if (this.#unacknowledged.delete(number)) this.#write({ kind: "acknowledged", number });
+		failpoint("backbone.acknowledged.after");
 	}
 
 	/** Closes the journal; it goes when every receipt is acknowledged. */

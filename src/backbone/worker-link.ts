@@ -1,6 +1,7 @@
 import { addressOf } from "../io/base58.ts";
 import type { Clock } from "../io/clock.ts";
 import { equalBytes } from "../io/crypto.ts";
+import { failpoint } from "../io/failpoint.ts";
 import { limits } from "../protocol/limits.ts";
 import type { Link } from "../protocol/link.ts";
 import {
@@ -101,8 +102,11 @@ export class WorkerLink implements Holder {
 			pace: this.pace,
 			limits: parts.limits,
 			send: (message) => {
-				if (message.kind === "dispatch") listener.sent(this, message.id);
+				if (message.kind !== "dispatch") return void link.send(message);
+				listener.sent(this, message.id);
+				failpoint("backbone.dispatch.before");
 				link.send(message);
+				failpoint("backbone.dispatch.after");
 			},
 		});
 		link.ended.then(() => this.lane.close());

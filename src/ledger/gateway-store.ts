@@ -1,5 +1,6 @@
 import type { Kysely } from "kysely";
 import type { Clock } from "../io/clock.ts";
+import { failpoint } from "../io/failpoint.ts";
 import { type Location, type OpenOptions, openDatabase } from "./database.ts";
 import { type Balances, balancesOf } from "./double-entry.ts";
 import { type EntryPage, genesisHash, type ReceiptStatus } from "./entry.ts";
@@ -100,7 +101,15 @@ export async function openGatewayStore(location: Location, options: GatewayStore
 			const row = await kysely.selectFrom("gateway_ledger").selectAll().executeTakeFirstOrThrow();
 			return { ledgerId: row.ledger_id, after: Number(row.cursor), hash: row.cursor_hash };
 		},
-		credit: (page) => inTransaction((trx, atMs) => creditPage(trx, page, atMs)),
+		async credit(page) {
+			const cursor = await inTransaction(async (trx, atMs) => {
+				const moved = await creditPage(trx, page, atMs);
+				failpoint("gateway.group.before");
+				return moved;
+			});
+			failpoint("gateway.group.after");
+			return cursor;
+		},
 		balance: (address) => readBalance(kysely, address),
 		async credits(address, after, limit) {
 			const rows = await kysely
@@ -123,7 +132,15 @@ export async function openGatewayStore(location: Location, options: GatewayStore
 				.execute();
 			return rows.map(payoutOf);
 		},
-		claim: (claim) => inTransaction((trx, atMs) => postClaim(trx, claim, options.claimMinNano ?? 1n, atMs)),
+		async claim(claim) {
+			const payout = await inTransaction(async (trx, atMs) => {
+				const posted = await postClaim(trx, claim, options.claimMinNano ?? 1n, atMs);
+				failpoint("gateway.claim.before");
+				return posted;
+			});
+			failpoint("gateway.claim.after");
+			return payout;
+		},
 		exportPayouts: () => inTransaction(exportClaims),
 		confirmPayout: (id, reference) => inTransaction((trx, atMs) => confirmClaim(trx, id, reference, atMs)),
 		releasePayout: (id, reason) => inTransaction((trx, atMs) => releaseClaim(trx, id, reason, atMs)),

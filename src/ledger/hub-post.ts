@@ -26,8 +26,9 @@ async function decide(group: ReceiptGroup, candidate: Candidate): Promise<Receip
 	const broken = await brokenChain(group, candidate);
 	if (broken !== null) return refusal("broken_chain", broken);
 	const relay = group.relay(candidate.receipt.relay);
-	const metered = relay !== undefined || candidate.metered !== null;
-	const implausible = metered ? implausibility(candidate, relay) : null;
+	// A relay that is neither live nor ended was cut off by the death of its hub: what is stored of it is too little.
+	const metered = candidate.metered !== null || relay?.closed === 1n;
+	const implausible = foreignRelay(candidate, relay) ?? (metered ? implausibility(candidate, relay) : null);
 	if (implausible !== null) return refusal("implausible", implausible);
 	return accept(group, candidate, relay, candidate.reason ?? (metered ? null : "unmetered"));
 }
@@ -103,10 +104,13 @@ async function brokenChain(group: ReceiptGroup, candidate: Candidate): Promise<s
 	return null;
 }
 
+function foreignRelay({ receipt, worker }: Candidate, relay: RelayRow | undefined): string | null {
+	return relay === undefined || relay.worker === worker ? null : `relay ${receipt.relay} carried ${relay.worker}`;
+}
+
 /** Served bytes can be at most 2 x topK x what came from the worker: mode 1 sums topK vectors into one, f16 halves it. */
 function implausibility(candidate: Candidate, relay: RelayRow | undefined): string | null {
 	const { receipt } = candidate;
-	if (relay !== undefined && relay.worker !== candidate.worker) return `relay ${receipt.relay} carried ${relay.worker}`;
 	const stored = relay?.bytes_from_worker ?? 0n;
 	const metered = candidate.metered !== null && candidate.metered > stored ? candidate.metered : stored;
 	const served = (relay?.receipted_bytes ?? 0n) + receipt.servedBytes;

@@ -63,6 +63,8 @@ export interface RelayRow {
 	/** Served bytes of the receipts accepted for this relay. */
 	receipted_bytes: bigint;
 	updated_at_ms: bigint;
+	/** 1: the counts are its last; 0: it is live, or its hub died. */
+	closed: bigint;
 }
 
 const first: Migration = async (db, bytes) => {
@@ -87,5 +89,9 @@ const first: Migration = async (db, bytes) => {
 		bytes_to_worker bigint not null, receipted_bytes bigint not null, updated_at_ms bigint not null)`.execute(db);
 };
 
+const relayEnds: Migration = async (db) => {
+	await sql`alter table hub_relays add column closed bigint not null default 0`.execute(db);
+};
+
 /** Numbered from 1; append only. */
-export const hubMigrations: readonly Migration[] = [first];
+export const hubMigrations: readonly Migration[] = [first, relayEnds];

@@ -146,10 +146,10 @@ describe.each(databasesUnderTest("hub"))("openHubStore() on $name", ({ name, loc
 		const [first, second, third] = receiptChain(s, [100, 100, 1]);
 		// Two receipts of 100 pairs are 2,457,600 served bytes; with topK 8 they need 153,600 bytes from the worker.
 		const count = { relay: "relay-1", worker: originOf({ ...s, backbone: s.worker }).backbone, bytesToWorker: 0n };
-		await hub.recordRelays([{ ...count, bytesFromWorker: 153_599n }]);
+		await hub.recordRelays([{ ...count, bytesFromWorker: 153_599n, closed: true }]);
 		expect(await accept(hub, s, first!)).toMatchObject({ status: "confirmed" });
 		expect(await accept(hub, s, second!)).toMatchObject({ status: "refused", code: "implausible" });
-		await hub.recordRelays([{ ...count, bytesFromWorker: 153_600n }]);
+		await hub.recordRelays([{ ...count, bytesFromWorker: 153_600n, closed: true }]);
 		expect(await accept(hub, s, second!)).toMatchObject({ status: "confirmed" });
 		expect(await accept(hub, s, third!)).toMatchObject({ status: "refused", code: "implausible" });
 		expect(await accept(hub, s, third!, undefined, 154_400n)).toMatchObject({ status: "confirmed" });
@@ -157,6 +157,23 @@ describe.each(databasesUnderTest("hub"))("openHubStore() on $name", ({ name, loc
 		const stranger = testSession(hub.ledgerId, { relay: "relay-1", worker: "stranger" });
 		expect(await accept(hub, stranger, receiptChain(stranger, [1])[0]!)).toMatchObject({ code: "implausible" });
 	});
+
+	it.skipIf(skip)(
+		"credits what a relay carried that was cut off by the hub's death: what is stored of it is too little",
+		async () => {
+			const hub = await open();
+			const s = testSession(hub.ledgerId, { relay: "relay-1" });
+			const [first, second] = receiptChain(s, [100, 100]);
+			const { backbone: worker } = originOf({ ...s, backbone: s.worker });
+			await hub.recordRelays([{ relay: "relay-1", worker, bytesToWorker: 0n, bytesFromWorker: 10n, closed: false }]);
+			expect(await accept(hub, s, first!, undefined, 10n)).toMatchObject({ status: "refused", code: "implausible" });
+			expect(await accept(hub, s, first!)).toMatchObject({ status: "confirmed" });
+			expect(await accept(hub, s, second!)).toMatchObject({ status: "confirmed" });
+			expect((await entries(hub)).map((entry) => entry.reason)).toEqual(["unmetered", "unmetered"]);
+			const stranger = testSession(hub.ledgerId, { relay: "relay-1", worker: "stranger" });
+			expect(await accept(hub, stranger, receiptChain(stranger, [1])[0]!)).toMatchObject({ code: "implausible" });
+		},
+	);
 
 	it.skipIf(skip)("pages its entries, and says diverged for a cursor it does not have", async () => {
 		const hub = await open();

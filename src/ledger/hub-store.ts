@@ -1,5 +1,6 @@
 import { sql } from "kysely";
 import type { Clock } from "../io/clock.ts";
+import { failpoint } from "../io/failpoint.ts";
 import type { Random } from "../io/random.ts";
 import { bytesOf, type Location, type OpenOptions, openDatabase } from "./database.ts";
 import { type Diverged, type EntryPage, genesisHash } from "./entry.ts";
@@ -20,6 +21,8 @@ export interface RelayCount {
 	readonly worker: string;
 	readonly bytesFromWorker: bigint;
 	readonly bytesToWorker: bigint;
+	/** It ended, and these are its last counts; a hub that dies leaves relays whose counts are too low. */
+	readonly closed: boolean;
 }
 
 /** Bytes credited to a wallet at one rate, over a range of entries. */
@@ -82,7 +85,12 @@ export async function openHubStore(location: Location, options: HubStoreOptions)
 
 	const group = new GroupCommit<Candidate, ReceiptVerdict>(async (candidates) => {
 		const atMs = options.clock.now();
-		const done = await kysely.transaction().execute((trx) => postReceipts(trx, candidates, atMs));
+		const done = await kysely.transaction().execute(async (trx) => {
+			const posted = await postReceipts(trx, candidates, atMs);
+			failpoint("hub.group.before");
+			return posted;
+		});
+		failpoint("hub.group.after");
 		options.onHead?.(done.head);
 		return done.verdicts;
 	}, groupMax);
@@ -145,12 +153,14 @@ export async function openHubStore(location: Location, options: HubStoreOptions)
 	async function recordRelays(counts: readonly RelayCount[]): Promise<void> {
 		const last = new Map(counts.map((count) => [count.relay, count]));
 		if (last.size === 0) return;
+		failpoint("hub.relays.before");
 		const rows = [...last.values()].map((count) => ({
 			relay: count.relay,
 			worker: count.worker,
 			bytes_from_worker: count.bytesFromWorker,
 			bytes_to_worker: count.bytesToWorker,
 			receipted_bytes: 0n,
+			closed: count.closed ? 1n : 0n,
 			updated_at_ms: BigInt(options.clock.now()),
 		}));
 		await kysely
@@ -161,9 +171,11 @@ export async function openHubStore(location: Location, options: HubStoreOptions)
 					bytes_from_worker: eb.ref("excluded.bytes_from_worker"),
 					bytes_to_worker: eb.ref("excluded.bytes_to_worker"),
 					updated_at_ms: eb.ref("excluded.updated_at_ms"),
+					closed: eb.ref("excluded.closed"),
 				})),
 			)
 			.execute();
+		failpoint("hub.relays.after");
 	}
 }
 

@@ -13,6 +13,7 @@ import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { KvasirError } from "../errors.ts";
 import type { Clock } from "../io/clock.ts";
+import { failpoint } from "../io/failpoint.ts";
 import { decodeRecord, encodeRecord, type JournalRecord, type JournalSession } from "./journal-record.ts";
 import { JournalState } from "./journal-state.ts";
 
@@ -104,7 +105,9 @@ export class SessionJournal {
 		this.#cancelSync?.();
 		const file = this.#file;
 		if (this.finished) {
+			failpoint("backbone.retire.before");
 			unlinkSync(this.path);
+			failpoint("backbone.retire.after");
 			closeSync(file);
 		} else fdatasync(file, () => closeSync(file));
 	}

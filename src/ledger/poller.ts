@@ -1,5 +1,6 @@
 import { KvasirError } from "../errors.ts";
 import type { Clock } from "../io/clock.ts";
+import { failpoint } from "../io/failpoint.ts";
 import type { Logger } from "../io/log.ts";
 import type { Random } from "../io/random.ts";
 import type { Diverged, EntryPage } from "./entry.ts";
@@ -52,7 +53,9 @@ export async function pollCredits(options: PollerOptions): Promise<void> {
 			const { limit, waitMs } = poll;
 			const page = await options.fetchEntries({ after: cursor.after, hash: cursor.hash, limit, waitMs }, signal);
 			if ("diverged" in page) throw divergedAt(page);
+			failpoint("gateway.credit.before");
 			await store.credit(page);
+			failpoint("gateway.credit.after");
 			credited += page.entries.length;
 			failures = 0;
 			options.onState?.({ state: "crediting", credited, error: null });

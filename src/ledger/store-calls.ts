@@ -1,11 +1,14 @@
 import { Worker } from "node:worker_threads";
 import { type ErrorCode, KvasirError } from "../errors.ts";
 import { builtUrl } from "../io/built.ts";
+import { armedFailpoint } from "../io/failpoint.ts";
 import type { Location, OpenOptions } from "./database.ts";
 import type { GatewayStoreOptions } from "./gateway-store.ts";
 
 /** What a store's thread is started with. */
-export type StoreThreadData =
+export type StoreThreadData = StoreKind & { readonly failpoint?: string | null };
+
+type StoreKind =
 	| { readonly kind: "hub"; readonly location: Location; readonly options: OpenOptions }
 	| { readonly kind: "gateway"; readonly location: Location; readonly options: Omit<GatewayStoreOptions, "clock"> };
 
@@ -39,7 +42,9 @@ export class StoreThread {
 
 	private constructor(data: StoreThreadData, onHead: (head: number) => void) {
 		this.#onHead = onHead;
-		this.#worker = new Worker(builtUrl(import.meta.url, "./store-thread.js"), { workerData: data });
+		this.#worker = new Worker(builtUrl(import.meta.url, "./store-thread.js"), {
+			workerData: { ...data, failpoint: armedFailpoint() } satisfies StoreThreadData,
+		});
 		this.#worker.on("message", (reply: StoreReply) => this.#settle(reply));
 		this.#worker.on("error", (cause) =>
 			this.#end(new KvasirError("ledger", `Cannot use the ledger: ${cause.message}`, { cause })),

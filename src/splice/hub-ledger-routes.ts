@@ -1,5 +1,6 @@
 import { KvasirError } from "../errors.ts";
 import { addressOf } from "../io/base58.ts";
+import { failpoint } from "../io/failpoint.ts";
 import { pageJson } from "../ledger/entry.ts";
 import type { HubLedger } from "../ledger/hub-ledger.ts";
 import { parseReceipt } from "../ledger/receipt.ts";
@@ -22,7 +23,9 @@ export function hubLedgerRoutes(ledger: HubLedger): (meter: RelayMeter) => Route
 				const submission = parseSubmission(readJson(body));
 				const backbone = addressOf(key!);
 				const origin = { backbone, meteredBytes: meteredBytes(submission, backbone, meter) };
+				failpoint("hub.receipt.before");
 				const verdict = await ledger.acceptReceipt(submission, origin);
+				failpoint("hub.receipt.after");
 				return { status: verdict.status === "refused" ? 422 : 200, json: verdict };
 			},
 		},
@@ -36,7 +39,9 @@ export function hubLedgerRoutes(ledger: HubLedger): (meter: RelayMeter) => Route
 				const limit = readCount(query, "limit", entriesMax, entriesMax);
 				const waitMs = readCount(query, "wait", 0, waitMsMax);
 				await ledger.waitForEntries(after, waitMs, signal);
+				failpoint("hub.page.before");
 				const page = await ledger.entriesAfter(after, hash, limit);
+				failpoint("hub.page.after");
 				return "diverged" in page ? { status: 409, json: page } : { status: 200, json: pageJson(page) };
 			},
 		},
@@ -60,9 +65,10 @@ export function relayStore(ledger: Pick<HubLedger, "recordRelays">): RelayStore 
 	return {
 		saveRelays: (counts) =>
 			ledger.recordRelays(
-				counts.map(({ relay, worker, bytesFromWorker, bytesToWorker }) => ({
+				counts.map(({ relay, worker, bytesFromWorker, bytesToWorker, closed }) => ({
 					relay,
 					worker,
+					closed,
 					bytesFromWorker: BigInt(bytesFromWorker),
 					bytesToWorker: BigInt(bytesToWorker),
 				})),

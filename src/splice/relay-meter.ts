@@ -14,6 +14,8 @@ export interface RelayCount {
 	readonly openedAtMs: number;
 	readonly bytesFromWorker: number;
 	readonly bytesToWorker: number;
+	/** These are its last counts. */
+	readonly closed: boolean;
 }
 
 /** Keeps relay counters durably: adds a relay's row or raises its counts. */
@@ -87,14 +89,14 @@ export function createRelayMeter(store: RelayStore, { clock, log }: { clock: Clo
 			const relay: MeteredRelay = {
 				count() {
 					const { fromWorker, toWorker } = bytes();
-					return { ...facts, openedAtMs, bytesFromWorker: fromWorker, bytesToWorker: toWorker };
+					return { ...facts, openedAtMs, bytesFromWorker: fromWorker, bytesToWorker: toWorker, closed: false };
 				},
 				end() {
 					const count = relay.count();
 					if (!live.delete(facts.relay)) return;
 					ended.fromWorker += count.bytesFromWorker;
 					ended.toWorker += count.bytesToWorker;
-					save([count]);
+					save([{ ...count, closed: true }]);
 				},
 			};
 			live.set(facts.relay, relay);

@@ -1,6 +1,7 @@
 import type { ExpertEngine } from "../experts/engine.ts";
 import type { Clock } from "../io/clock.ts";
 import type { KeyPair } from "../io/crypto.ts";
+import { failpoint } from "../io/failpoint.ts";
 import type { Logger } from "../io/log.ts";
 import type { Link } from "../protocol/link.ts";
 import {
@@ -158,8 +159,10 @@ class ServedLink implements Serving {
 		const { vectors, computeUs } = computed;
 		if (corrupt !== undefined) corruptAnswer(vectors, dispatch, hidden, corrupt);
 		const { id, expert } = dispatch;
+		failpoint("worker.answer.before");
 		const digest = link.send({ kind: "partials", id, computeUs, dtype: "f32", vectors: tensorOfFloats(vectors) });
 		if (digest === null) return;
+		failpoint("worker.answer.after");
 		this.#activity.answered(id, expert.length, digest);
 		tally.answered(expert.length, hidden, computeUs);
 	}
@@ -173,10 +176,13 @@ class ServedLink implements Serving {
 
 	#receipted(message: ReceiptMessage): void {
 		const { tally, log, link, onReceipt } = this.#parts;
+		failpoint("worker.receipt.before");
 		const outcome = this.#desk.examine(message);
+		failpoint("worker.countersign.before");
 		tally.receipt(outcome);
 		if (outcome.kind === "ignored") log.warn({ reason: outcome.reason }, "a receipt that is not for us");
 		else link.send(outcome.reply);
+		failpoint("worker.countersign.after");
 		onReceipt?.(outcome);
 	}
 }

@@ -4,6 +4,7 @@ import type { ExpertEngine } from "../experts/engine.ts";
 import { addressOf } from "../io/base58.ts";
 import type { Clock } from "../io/clock.ts";
 import { equalBytes, type KeyPair } from "../io/crypto.ts";
+import { failpoint } from "../io/failpoint.ts";
 import type { Logger } from "../io/log.ts";
 import type { Random } from "../io/random.ts";
 import type { Model } from "../model/model.ts";
@@ -259,8 +260,10 @@ class LinkedWorker implements Worker {
 		if (outcome.kind !== "agreed" && outcome.kind !== "disputed") return;
 		const { receipt, body, signature, reply, unpaidPairs } = outcome;
 		const countersignature = "signature" in reply.answer ? reply.answer.signature : null;
+		failpoint("worker.keep.before");
 		this.#parts.home
 			.keepReceipt({ body, signature, countersignature })
+			.then(() => failpoint("worker.keep.after"))
 			.catch(({ message }: Error) => this.#parts.log.warn({ message }, "a receipt could not be kept"));
 		this.#tell({
 			event: "receipt",

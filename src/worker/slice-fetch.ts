@@ -10,7 +10,16 @@ const retryMsMax = 30_000;
 /** A slice that came whole and wrong this often will not come right. */
 const wrongMax = 3;
 /** Trying again does not help against these. */
-const hopeless = new Set(["auth", "not_admitted", "version", "clock_skew", "disk_full", "bad_weights", "tls"]);
+const hopeless = new Set([
+	"auth",
+	"not_admitted",
+	"version",
+	"clock_skew",
+	"disk_full",
+	"bad_weights",
+	"bounds",
+	"tls",
+]);
 
 /** What to fetch: where, how long it is, and what it must hash to. */
 export interface SliceWanted {

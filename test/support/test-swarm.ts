@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import { addressOf } from "../../src/io/base58.ts";
 import { systemClock } from "../../src/io/clock.ts";
+import type { Child } from "../../src/swarm/child.ts";
 import { type Swarm, type SwarmPlan, startSwarm } from "../../src/swarm/swarm.ts";
 import { loadNodeKey } from "../../src/wallet/node-key.ts";
 import { cleanEnv, cliPath } from "./run-cli.ts";
@@ -31,4 +32,23 @@ export async function testSwarm(home: string, plan: Partial<SwarmPlan> = {}): Pr
 /** Files of a home whose names say that something was left half done. */
 export async function draftsIn(home: string): Promise<string[]> {
 	return (await readdir(home, { recursive: true })).filter((name) => /\.(new|tmp|pid)$/.test(name));
+}
+
+/** What `backbone dispatch --prompt` says at its end. */
+export interface Done {
+	readonly answers: readonly { tokens: number[]; finish: string; logitsSha256: string }[];
+	readonly remote: {
+		asked: number;
+		answered: number;
+		fallback: number;
+		retried: number;
+		failures: Record<string, number>;
+	};
+}
+
+/** Waits for a backbone's end. */
+export async function doneOf(backbone: Child, deadlineMs = 60_000): Promise<Done> {
+	const event = await backbone.events.waitFor(({ event }) => event === "done", deadlineMs);
+	await backbone.ended;
+	return event as unknown as Done;
 }

@@ -1,5 +1,5 @@
 import { systemClock } from "../io/clock.ts";
-import { armFailpoint } from "../io/failpoint.ts";
+import { armFailpoints } from "../io/failpoint.ts";
 import { pinoLog } from "../io/pino-log.ts";
 import { systemRandom } from "../io/random.ts";
 import { askSecret } from "./ask-secret.ts";
@@ -26,8 +26,8 @@ export async function makeContext(parts: {
 	declarations: Context["declarations"];
 }): Promise<OpenContext> {
 	const { host, global, home, declarations } = parts;
-	// For tests of what a crash leaves behind: KVASIR_TEST_FAILPOINT=NAME[:HIT], only under NODE_ENV=test.
-	if (host.env.NODE_ENV === "test") armFailpoint(host.env.KVASIR_TEST_FAILPOINT);
+	// For tests of what a crash leaves behind: KVASIR_TEST_FAILPOINTS=FILE, only under NODE_ENV=test.
+	if (host.env.NODE_ENV === "test") armFailpoints(host.env.KVASIR_TEST_FAILPOINTS);
 	const log = await pinoLog({
 		level: global.quiet ? "error" : global.logLevel,
 		stream: host.stderr,

@@ -1,3 +1,5 @@
+import { readFileSync, unlinkSync } from "node:fs";
+
 // Named places where a test ends the process with SIGKILL, so that what a crash there leaves behind is seen (test/crash).
 // Armed only by commands under NODE_ENV=test, and by the threads they start; otherwise a call looks at one variable.
 
@@ -42,21 +44,30 @@ export const failpoints = [
 ] as const;
 export type Failpoint = (typeof failpoints)[number];
 
-let armed: { readonly name: string; hits: number } | null = null;
+/** The file that names the point to end at; null: nothing is armed. */
+let file: string | null = null;
 
-/** Ends the process here when this point is armed and has been passed often enough. */
+/** Ends the process here when the file names this point; the file goes with it, so that the process that follows lives on. */
 export function failpoint(name: Failpoint): void {
-	if (armed === null || armed.name !== name || --armed.hits > 0) return;
+	if (file === null || wanted(file) !== name) return;
+	unlinkSync(file);
 	process.kill(process.pid, "SIGKILL");
 }
 
-/** Arms one point: `hub.group.after` at its first hit, `hub.group.after:3` at its third. Anything else arms nothing. */
-export function armFailpoint(text: string | null | undefined): void {
-	const [name = "", hits = "1"] = (text ?? "").split(":");
-	armed = (failpoints as readonly string[]).includes(name) ? { name, hits: Number(hits) } : null;
+/** From now on `path` is looked at in every point: a test writes a point's name there when it wants the process to end. */
+export function armFailpoints(path: string | null | undefined): void {
+	file = path || null;
 }
 
-/** What is armed, for a thread to arm it too. */
-export function armedFailpoint(): string | null {
-	return armed === null ? null : `${armed.name}:${armed.hits}`;
+/** What was armed, for a thread to arm it too. */
+export function armedFailpoints(): string | null {
+	return file;
+}
+
+function wanted(path: string): string | null {
+	try {
+		return readFileSync(path, "utf8");
+	} catch {
+		return null;
+	}
 }

@@ -1,12 +1,12 @@
 import { Worker } from "node:worker_threads";
 import { type ErrorCode, KvasirError } from "../errors.ts";
 import { builtUrl } from "../io/built.ts";
-import { armedFailpoint } from "../io/failpoint.ts";
+import { armedFailpoints } from "../io/failpoint.ts";
 import type { Location, OpenOptions } from "./database.ts";
 import type { GatewayStoreOptions } from "./gateway-store.ts";
 
 /** What a store's thread is started with. */
-export type StoreThreadData = StoreKind & { readonly failpoint?: string | null };
+export type StoreThreadData = StoreKind & { readonly failpoints?: string | null };
 
 type StoreKind =
 	| { readonly kind: "hub"; readonly location: Location; readonly options: OpenOptions }
@@ -43,7 +43,7 @@ export class StoreThread {
 	private constructor(data: StoreThreadData, onHead: (head: number) => void) {
 		this.#onHead = onHead;
 		this.#worker = new Worker(builtUrl(import.meta.url, "./store-thread.js"), {
-			workerData: { ...data, failpoint: armedFailpoint() } satisfies StoreThreadData,
+			workerData: { ...data, failpoints: armedFailpoints() } satisfies StoreThreadData,
 		});
 		this.#worker.on("message", (reply: StoreReply) => this.#settle(reply));
 		this.#worker.on("error", (cause) =>

@@ -1,7 +1,7 @@
 import { type MessagePort, parentPort, workerData } from "node:worker_threads";
 import { KvasirError } from "../errors.ts";
 import { systemClock } from "../io/clock.ts";
-import { armFailpoint } from "../io/failpoint.ts";
+import { armFailpoints } from "../io/failpoint.ts";
 import { systemRandom } from "../io/random.ts";
 import { openGatewayStore } from "./gateway-store.ts";
 import { openHubStore } from "./hub-store.ts";
@@ -30,7 +30,7 @@ function failure(error: unknown): Extract<StoreReply, { error: unknown }>["error
 	};
 }
 
-armFailpoint((workerData as StoreThreadData).failpoint);
+armFailpoints((workerData as StoreThreadData).failpoints);
 const opening = open(workerData as StoreThreadData);
 opening.then(
 	({ ledgerId }) => reply({ opened: ledgerId }),

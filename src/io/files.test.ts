@@ -1,7 +1,9 @@
+import { execFileSync } from "node:child_process";
 import { readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { temporaryHome } from "../../test/support/temporary-home.ts";
+import type { KvasirError } from "../errors.ts";
 import { readSmallFile, writePrivateFile } from "./files.ts";
 
 describe("writePrivateFile()", () => {
@@ -25,6 +27,23 @@ describe("readSmallFile()", () => {
 		await expect(readSmallFile(join(home, "file"), 4)).rejects.toMatchObject({ code: "bad_file" });
 		expect(await readSmallFile(join(home, "missing"), 4)).toBeNull();
 		expect(await readSmallFile(join(home, "file", "beyond"), 4)).toBeNull();
-		await expect(readSmallFile(home, 1 << 20)).rejects.toMatchObject({ code: "bad_file" });
+		await expect(readSmallFile(home, 1 << 20)).rejects.toMatchObject({
+			code: "bad_file",
+			message: `Cannot read ${home}: it is a folder, not a file`,
+		});
+	});
+
+	it.skipIf(process.platform === "win32")("reads no device, and of a pipe no more than its bound", async () => {
+		await expect(readSmallFile("/dev/zero", 4096)).rejects.toMatchObject({ code: "bad_file" });
+		const pipe = join(await temporaryHome(), "pipe");
+		execFileSync("mkfifo", [pipe]);
+		for (const [text, result] of [
+			["12345", "12345"],
+			["123456", "bad_file"],
+		] as const) {
+			const read = readSmallFile(pipe, 5).then(String, (error: KvasirError) => error.code);
+			await writeFile(pipe, text);
+			expect(await read).toBe(result);
+		}
 	});
 });

@@ -1,6 +1,10 @@
-import { mkdir, open, readFile, rename, stat } from "node:fs/promises";
+import { constants, open as openDescriptor } from "node:fs";
+import { mkdir, open, rename, stat } from "node:fs/promises";
+import { Socket } from "node:net";
 import { dirname } from "node:path";
+import { promisify } from "node:util";
 import { KvasirError } from "../errors.ts";
+import { systemErrorWords } from "./system-error.ts";
 
 /** Makes a folder that its owner alone can look into; one that is there stays as it is. */
 export async function makePrivateFolder(path: string): Promise<string> {
@@ -22,16 +26,48 @@ export async function writePrivateFile(path: string, contents: string | Uint8Arr
 	await rename(draft, path);
 }
 
-/** The bytes of a file of at most `maxBytes`; null where there is none. Throws `bad_file`. */
+/**
+ * The bytes of a file, or of a pipe such as `<(pass show wallet)`, of at most `maxBytes`; null where there is none.
+ * Throws `bad_file`, also for folders and devices.
+ */
 export async function readSmallFile(path: string, maxBytes: number): Promise<Buffer | null> {
 	try {
-		const { size } = await stat(path);
-		if (size > maxBytes) throw new KvasirError("bad_file", `Cannot read ${path}: ${size} bytes, more than ${maxBytes}`);
-		return await readFile(path);
+		const found = await stat(path);
+		if (found.isFIFO()) return await readPipe(path, maxBytes);
+		if (!found.isFile()) throw badFile(path, found.isDirectory() ? "it is a folder, not a file" : "it is no file");
+		const file = await open(path, "r");
+		try {
+			return await readBounded(file.createReadStream({ autoClose: false }), path, maxBytes);
+		} finally {
+			await file.close();
+		}
 	} catch (cause) {
 		if (cause instanceof KvasirError) throw cause;
-		const { code, message } = cause as NodeJS.ErrnoException;
+		const { code } = cause as NodeJS.ErrnoException;
 		if (code === "ENOENT" || code === "ENOTDIR") return null;
-		throw new KvasirError("bad_file", `Cannot read ${path}: ${code ?? message}`, { cause });
+		throw badFile(path, systemErrorWords(cause), cause);
 	}
+}
+
+/** All bytes of a stream. Throws `bad_file` as soon as they are more than `maxBytes`. */
+export async function readBounded(stream: AsyncIterable<Buffer>, name: string, maxBytes: number): Promise<Buffer> {
+	const parts: Buffer[] = [];
+	let bytes = 0;
+	for await (const part of stream) {
+		bytes += part.byteLength;
+		if (bytes > maxBytes) throw badFile(name, `more than ${maxBytes} bytes`);
+		parts.push(part);
+	}
+	return Buffer.concat(parts);
+}
+
+/** Through the event loop: a thread that waits for a writer could not be interrupted. */
+async function readPipe(path: string, maxBytes: number): Promise<Buffer> {
+	// A bare descriptor: the socket closes it.
+	const fd = await promisify(openDescriptor)(path, constants.O_RDONLY | constants.O_NONBLOCK);
+	return readBounded(new Socket({ fd, readable: true, writable: false }), path, maxBytes);
+}
+
+function badFile(path: string, state: string, cause?: unknown): KvasirError {
+	return new KvasirError("bad_file", `Cannot read ${path}: ${state}`, cause === undefined ? {} : { cause });
 }

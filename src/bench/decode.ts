@@ -46,11 +46,11 @@ export async function benchDecode(options: DecodeBenchOptions): Promise<DecodeBe
 	const measurements: DecodeMeasurement[] = [];
 	const local = await openDecodeRoom(settings);
 	try {
-		await generate(local, options, 1, 2); // loads experts, warms up
+		await warmUp(local, options);
 		const startMs = clock.monotonic();
 		await generate(local, options, 1, 1);
 		const prefillMs = clock.monotonic() - startMs;
-		for (const batch of options.batches ?? [1]) measurements.push(await measure(local, options, "local", batch));
+		for (const batch of options.batches ?? [1]) measurements.push(await measureDecode(local, options, "local", batch));
 		if (remote) measurements.push(...(await measureRemote(options, remote)));
 		return {
 			model: local.facts.name,
@@ -71,9 +71,9 @@ async function measureRemote(
 ): Promise<DecodeMeasurement[]> {
 	const room = await openDecodeRoom({ ...options.settings, remote: { layers: "all", prefill: false } }, remote);
 	try {
-		await generate(room, options, 1, 2);
+		await warmUp(room, options);
 		const measurements: DecodeMeasurement[] = [];
-		for (const batch of options.batches ?? [1]) measurements.push(await measure(room, options, "remote", batch));
+		for (const batch of options.batches ?? [1]) measurements.push(await measureDecode(room, options, "remote", batch));
 		return measurements;
 	} finally {
 		await room.close();
@@ -81,7 +81,7 @@ async function measureRemote(
 }
 
 /** Runs `batch` equal texts twice, with one token and with all of them: the difference is decode steps alone. */
-async function measure(
+export async function measureDecode(
 	room: DecodeRoom,
 	options: DecodeBenchOptions,
 	experts: "local" | "remote",
@@ -98,6 +98,11 @@ async function measure(
 	const msPerStep = (whole.tookMs - prefill.tookMs) / tokens;
 	const stepMs = difference(whole.times, prefill.times, tokens);
 	return { experts, batch, msPerStep, tokensPerSecond: (1000 * batch) / msPerStep, stepMs };
+}
+
+/** Loads the experts that the prompt needs. */
+export function warmUp(room: DecodeRoom, options: DecodeBenchOptions): Promise<void> {
+	return generate(room, options, 1, 2);
 }
 
 async function generate(

@@ -176,6 +176,11 @@ export const catalog: readonly CatalogEntry[] = [
 		load: async () => (await import("./bench-ledger.ts")).benchLedgerCommand,
 	},
 	{
+		path: "bench path",
+		summary: "what the way to the workers costs, through gateway and hub",
+		load: async () => (await import("./bench-path.ts")).benchPathCommand,
+	},
+	{
 		path: "status",
 		summary: "what a running gateway says of itself",
 		load: async () => (await import("./status.ts")).statusCommand,

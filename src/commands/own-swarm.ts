@@ -21,7 +21,7 @@ const drainMs = 5_000;
 /** Starts gateway, hub and workers of this very program as child processes on loopback. */
 export async function startOwnSwarm(
 	{ host, clock, home }: Context,
-	{ model, ...plan }: Pick<SwarmPlan, "home" | "backbones" | "workers" | "model">,
+	{ model, ...plan }: Pick<SwarmPlan, "home" | "backbones" | "workers" | "model" | "workersVia">,
 ): Promise<Swarm> {
 	const reference = await resolveModel(home, model);
 	return startSwarm({
@@ -43,12 +43,14 @@ export interface WorkerChoice {
 	readonly workers: number;
 	/** One worker of each kind, instead of `workers` alike. */
 	readonly kinds?: readonly WorkerKind[];
+	/** A relay that workers dial in the gateway's place. */
+	readonly workersVia?: SwarmPlan["workersVia"];
 }
 
 /** Runs `work` with a swarm of its own: a hub that lists `identity`, a gateway, and workers; nothing of it is left. */
 export function withOwnSwarm<T>(
 	context: Context,
-	{ model, engine, threads, workers, kinds = [] }: WorkerChoice,
+	{ model, engine, threads, workers, kinds = [], workersVia }: WorkerChoice,
 	experts: number,
 	work: (hub: HostPort, identity: KeyPair) => Promise<T>,
 ): Promise<T> {
@@ -60,6 +62,7 @@ export function withOwnSwarm<T>(
 			startOwnSwarm(context, {
 				home: folder,
 				model,
+				...(workersVia && { workersVia }),
 				backbones: [addressOf(identity.publicKey)],
 				workers: splitExperts(experts, chosen.length).map((hold, index) => ({
 					hold: [hold],

@@ -21,6 +21,8 @@ export interface SwarmPlan extends ChildSetting {
 	/** Base58 keys of the backbones that may park at the hub. */
 	readonly backbones: readonly string[];
 	readonly workers: readonly WorkerPlan[];
+	/** A relay on loopback that workers dial in the gateway's place: its port, and who tells it where the gateway is. */
+	readonly workersVia?: { readonly port: number; readonly leadTo: (gatewayPort: number) => void };
 	/** Further words for `serve-hub` and `serve-gateway`. */
 	readonly hubArgs?: readonly string[];
 	readonly gatewayArgs?: readonly string[];
@@ -86,15 +88,18 @@ export async function startSwarm(plan: SwarmPlan): Promise<Swarm> {
 			"serve-gateway",
 			...["--listen", "127.0.0.1:0", "--plain", "--admin", "127.0.0.1:0"],
 			...["--hub", hubRelay, "--hub-api", hubApi, "--hub-secret-file", secret],
+			...(plan.workersVia === undefined ? [] : ["--public-host", `127.0.0.1:${plan.workersVia.port}`]),
 			...(plan.gatewayArgs ?? []),
 		]);
 		const gatewayUrl = `http://127.0.0.1:${gateway.listening.port}`;
+		plan.workersVia?.leadTo(Number(gateway.listening.port));
+		const joinUrl = `ws://127.0.0.1:${plan.workersVia?.port ?? gateway.listening.port}`;
 		const workers: Child[] = [];
 		let named = 0;
 		const addWorker = async (worker: WorkerPlan) => {
 			const name = `worker-${++named}`;
 			const model = worker.ownModel === false ? [] : ["--model", plan.model];
-			const args = ["join", gatewayUrl.replace("http:", "ws:"), ...model];
+			const args = ["join", joinUrl, ...model];
 			const holds = worker.hold.flatMap((hold) => ["--hold", hold]);
 			const child = await start(name, join(plan.home, name), [...args, ...holds, ...(worker.args ?? [])], worker.env);
 			workers.push(child);

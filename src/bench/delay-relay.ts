@@ -1,0 +1,40 @@
+import net, { type AddressInfo, type Socket } from "node:net";
+import type { Clock } from "../io/clock.ts";
+
+/** A TCP relay on loopback that holds every byte back for the same time, each way: a distance, without its other faults. */
+export interface DelayRelay {
+	readonly port: number;
+	/** Where connections go; set before the first. */
+	target: { readonly host: string; readonly port: number };
+	close(): Promise<void>;
+}
+
+/** @param oneWayMs half of the round trip that it adds */
+export async function startDelayRelay(oneWayMs: number, clock: Clock): Promise<DelayRelay> {
+	const sockets = new Set<Socket>();
+	const server = net.createServer({ noDelay: true }, (near) => {
+		const far = net.connect({ ...relay.target, noDelay: true });
+		for (const [from, to] of [
+			[near, far],
+			[far, near],
+		] as const) {
+			sockets.add(from);
+			from.on("error", () => {});
+			from.on("data", (chunk) => void clock.after(oneWayMs, () => to.write(chunk)));
+			from.once("close", () => {
+				sockets.delete(from);
+				clock.after(oneWayMs, () => to.destroy());
+			});
+		}
+	});
+	await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+	const relay: DelayRelay = {
+		port: (server.address() as AddressInfo).port,
+		target: { host: "127.0.0.1", port: 0 },
+		async close() {
+			for (const socket of sockets) socket.destroy();
+			await new Promise((resolve) => server.close(resolve));
+		},
+	};
+	return relay;
+}

@@ -42,14 +42,22 @@ function countTests(status) {
 	return { passed, failed: failed === 0 && status !== 0 ? 1 : failed };
 }
 
-/** GPU tests run on a driver that computes on the CPU where it can be had, else on what this machine has, else they are skipped. */
+/** GPU tests run on drivers that compute on the CPU where they can be had, else on what this machine has, else they are skipped. */
 function graphics() {
-	try {
-		return softwareVulkan();
-	} catch (error) {
-		console.error(`No software Vulkan (${error.message}): GPU tests are skipped unless this machine has a GPU`);
-		return {};
+	const found = [];
+	for (const name of ["swiftshader", "lavapipe"]) {
+		try {
+			found.push(softwareVulkan(name));
+		} catch (error) {
+			console.error(`No ${name} for GPU tests: ${error.message}`);
+		}
 	}
+	const joined = (variable) => [...new Set(found.map((each) => each[variable]).filter(Boolean))].join(":");
+	const lists = ["VK_DRIVER_FILES", "VK_ICD_FILENAMES", "LD_LIBRARY_PATH"].map((variable) => [
+		variable,
+		joined(variable),
+	]);
+	return { ...found[0], ...Object.fromEntries(lists.filter(([, value]) => value !== "")) };
 }
 
 function builtAt() {

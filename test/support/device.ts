@@ -1,14 +1,15 @@
 import { listAdapters, type OpenDevice, openDevice } from "../../src/experts/gpu/adapters.ts";
 
-const adapters = await listAdapters();
+/** Every graphics device, and every driver that computes on the CPU (scripts/software-vulkan.mjs). */
+export const adapterIds = (await listAdapters()).map(({ id }) => id);
 
-/** Whether there is a graphics device, or a driver that computes on the CPU (scripts/software-vulkan.mjs). */
-export const hasDevice = adapters.length > 0;
+/** Whether there is any. */
+export const hasDevice = adapterIds.length > 0;
 
-/** The id of the first adapter. */
-export const adapterId = adapters[0]?.id ?? "";
+/** The fastest for tests: anything rather than SwiftShader, which compiles slowly. */
+export const adapterId = adapterIds.find((id) => !id.includes("swiftshader")) ?? adapterIds[0] ?? "";
 
-/** Opens the first adapter. */
+/** Opens that one. */
 export function openAnyDevice(): Promise<OpenDevice> {
 	return openDevice(adapterId);
 }

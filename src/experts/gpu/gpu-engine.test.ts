@@ -1,22 +1,13 @@
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { hasDevice, openAnyDevice } from "../../../test/support/device.ts";
+import { adapterIds, hasDevice } from "../../../test/support/device.ts";
 import { packagePath } from "../../io/built.ts";
 import { systemClock } from "../../io/clock.ts";
 import { openModel } from "../../model/open-model.ts";
 import { canonicalDigest } from "../self-check.ts";
-import type { OpenDevice } from "./adapters.ts";
+import { type OpenDevice, openDevice } from "./adapters.ts";
 import { proveDevice } from "./device-proof.ts";
 import { GpuEngine } from "./gpu-engine.ts";
-
-let open: OpenDevice;
-let engine: GpuEngine;
-beforeAll(async () => {
-	if (!hasDevice) return;
-	open = await openAnyDevice();
-	engine = new GpuEngine(open, 2 ** 26);
-});
-afterAll(() => engine?.close());
 
 const cases = packagePath("fixtures/reference/canonical-cases/");
 const floats = (name: string) => new Float32Array(new Uint8Array(readFileSync(cases + name)).buffer);
@@ -24,7 +15,15 @@ const floats = (name: string) => new Float32Array(new Uint8Array(readFileSync(ca
 // A driver that computes on the CPU also compiles on the CPU.
 const slowMs = 300_000;
 
-describe.skipIf(!hasDevice)("GpuEngine", { timeout: slowMs }, () => {
+describe.skipIf(!hasDevice).each(hasDevice ? adapterIds : ["none"])("GpuEngine on %s", { timeout: slowMs }, (id) => {
+	let open: OpenDevice;
+	let engine: GpuEngine;
+	beforeAll(async () => {
+		open = await openDevice(id);
+		engine = new GpuEngine(open, 2 ** 26);
+	});
+	afterAll(() => engine.close());
+
 	it("computes the real experts of the canonical cases bit for bit", async () => {
 		const model = await openModel(packagePath("fixtures/tiny/kvasir-tiny-35moe-Q4_K_M.gguf"));
 		const index = JSON.parse(readFileSync(`${cases}index.json`, "utf8"));

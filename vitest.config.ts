@@ -10,7 +10,7 @@ export default defineConfig({
 					...common,
 					name: "unit",
 					include: ["src/**/*.test.{ts,tsx}", "bin/**/*.test.ts", "test/**/*.test.ts"],
-					exclude: ["test/e2e/**"],
+					exclude: ["test/e2e/**", "test/crash/**"],
 					sequence: { groupOrder: 0 },
 				},
 			},
@@ -24,6 +24,17 @@ export default defineConfig({
 					fileParallelism: false,
 					testTimeout: 180_000,
 					sequence: { groupOrder: 1 },
+				},
+			},
+			{
+				// Hundreds of killed processes: only when asked for, npm run test:crash.
+				test: {
+					...common,
+					name: "crash",
+					include: process.env.KVASIR_TEST_CRASHES ? ["test/crash/**/*.test.ts"] : [],
+					maxWorkers: 1,
+					fileParallelism: false,
+					sequence: { groupOrder: 2 },
 				},
 			},
 		],

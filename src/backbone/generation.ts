@@ -34,16 +34,19 @@ export interface GenerationResult {
 	readonly logitsSha256: Uint8Array | null;
 }
 
-/** Checks a request that came from outside. Throws `usage`, or `bounds` for a prompt beyond the context. */
+/** Checks a request that came from outside. Throws `usage`, or `bounds` for a token that is none. */
 export function checkRequest(request: GenerationRequest, { contextLength, vocab }: ModelShape): void {
 	checkSampling(request.sampling);
-	if (request.prompt.length < 1) throw new KvasirError("usage", "Cannot generate: the prompt has no tokens");
+	if (request.prompt.length < 1)
+		throw new KvasirError("usage", "Cannot generate: the prompt has no tokens", {
+			hint: "Say at least one character",
+		});
 	if (!Number.isInteger(request.maxTokens) || request.maxTokens < 1) {
 		throw new KvasirError("usage", `Cannot generate: ${request.maxTokens} is no number of tokens`);
 	}
 	if (request.prompt.length > contextLength) {
 		const state = `the prompt has ${request.prompt.length} tokens, the model's context ${contextLength}`;
-		throw new KvasirError("bounds", `Cannot generate: ${state}`);
+		throw new KvasirError("usage", `Cannot generate: ${state}`, { hint: "Shorten the prompt" });
 	}
 	const alien = [...request.prompt, ...(request.forced ?? [])].find((token) => !(vocab > token && token >= 0));
 	if (alien !== undefined) {

@@ -115,7 +115,7 @@ test("the context bounds a text; the last token may lie just beyond it", async (
 	expect(result).toMatchObject({ finish: "length" });
 	expect(result.tokens.length).toBe(3);
 	const beyond = request({ prompt: [...long, 1, 2, 3] });
-	await expect(scheduler.generate(beyond)).rejects.toMatchObject({ code: "bounds" });
+	await expect(scheduler.generate(beyond)).rejects.toMatchObject({ code: "usage" });
 });
 
 test("refuses what cannot be, and more than may wait", async () => {

@@ -5,7 +5,7 @@ import { formatTable } from "../ui/table.ts";
 import { defineCommand, type Outcome } from "./command.ts";
 import type { Context } from "./context.ts";
 import { list, value } from "./options.ts";
-import { count, oneOf, text } from "./readers.ts";
+import { count, gpuDevice, oneOf } from "./readers.ts";
 
 export const benchEngineCommand = defineCommand({
 	path: "bench engine",
@@ -18,7 +18,7 @@ export const benchEngineCommand = defineCommand({
 			oneOf("Q4_K", "Q5_K", "Q6_K", "Q8_0", "F32"),
 		),
 		rows: list("--rows <n>", "rows at once; repeatable; 1, 4, 8, 64, 512 without it", count(1, 4096)),
-		gpu: value("--gpu [device]", "whole experts on a GPU, beside one CPU core: auto or webgpu:ID", text),
+		gpu: value("--gpu [device]", "whole experts on a GPU, beside one CPU core: auto or webgpu:ID", gpuDevice),
 		lineMs: value("--line-ms <ms>", "time spent on a line", count(1, 60_000), 250),
 	},
 	example: "kvasir bench engine --type Q4_K --rows 1 --rows 8",

@@ -1,9 +1,11 @@
-import { readFile, stat } from "node:fs/promises";
+import { stat } from "node:fs/promises";
 import { KvasirError } from "../errors.ts";
+import { readSmallFile } from "../io/files.ts";
 import type { Certificate } from "../splice/certificate.ts";
 import type { Context } from "./context.ts";
 
 const checkMs = 30_000;
+const pemBytesMax = 1 << 20;
 
 interface CertificateFiles {
 	readonly tlsCert: string | undefined;
@@ -56,7 +58,9 @@ export function watchCertificate(
 }
 
 async function readPem(path: string): Promise<Buffer> {
-	return readFile(path).catch((cause: NodeJS.ErrnoException) => {
-		throw new KvasirError("file_missing", `Cannot read ${path}: ${cause.code ?? cause.message}`, { cause });
+	const pem = await readSmallFile(path, pemBytesMax);
+	if (pem !== null) return pem;
+	throw new KvasirError("file_missing", `Cannot read ${path}: no such file`, {
+		hint: "--tls-cert and --tls-key name PEM files",
 	});
 }

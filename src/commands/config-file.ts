@@ -1,10 +1,12 @@
-import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { KvasirError } from "../errors.ts";
+import { readSmallFile } from "../io/files.ts";
 import type { CommandSpec } from "./command.ts";
 import { nearestName } from "./nearest-name.ts";
 import { flagName, type OptionSpecs } from "./options.ts";
 import { globalOptions } from "./settings.ts";
+
+const configBytesMax = 1 << 20;
 
 /** Texts per section and flag name; the section "" holds the options every command has. */
 export type ConfigFile = Readonly<Record<string, Readonly<Record<string, readonly string[]>>>>;
@@ -20,10 +22,10 @@ export async function readConfigFile(
 	commands: () => Promise<readonly CommandSpec[]>,
 ): Promise<ConfigFile> {
 	const path = join(home, "kvasir.toml");
-	const source = await readFile(path, "utf8").catch((cause: NodeJS.ErrnoException) => {
-		if (cause.code === "ENOENT" || cause.code === "ENOTDIR") return null;
-		throw new KvasirError("config", `Cannot read ${path}: ${cause.code ?? cause.message}`, { cause });
+	const bytes = await readSmallFile(path, configBytesMax).catch((cause: KvasirError) => {
+		throw new KvasirError("config", cause.message, { cause });
 	});
+	const source = bytes?.toString("utf8") ?? null;
 	return source === null ? {} : parseConfig(source, path, await commands());
 }
 

@@ -1,7 +1,7 @@
 import { defineCommand } from "./command.ts";
 import { modelOptions } from "./model-options.ts";
 import { list, type OptionValues, toggle, value } from "./options.ts";
-import { address, byteSize, path, text } from "./readers.ts";
+import { address, byteSize, gpuDevice, heldRange, path, text } from "./readers.ts";
 import { untilStopped } from "./until-stopped.ts";
 
 const options = {
@@ -11,10 +11,10 @@ const options = {
 	hold: list(
 		"--hold <layers:first-last>",
 		"experts to serve, such as all:0-7; repeatable; what the backbone assigns without it",
-		text,
+		heldRange,
 	),
 	wallet: value("--wallet <address>", "who is paid; else this home's wallet, else this node", address),
-	gpu: value("--gpu [device]", "compute on a GPU, never on the CPU instead: auto or webgpu:ID", text),
+	gpu: value("--gpu [device]", "compute on a GPU, never on the CPU instead: auto or webgpu:ID", gpuDevice),
 	inviteFile: value("--invite-file <file>", "an invite, for a gateway that asks new keys for one", path),
 	ca: value("--ca <file>", "also trust this certificate authority, PEM", path),
 	insecure: toggle("--insecure", "allow ws:// beyond this machine"),

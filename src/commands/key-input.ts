@@ -1,6 +1,5 @@
-import { text as textOf } from "node:stream/consumers";
 import { KvasirError } from "../errors.ts";
-import { readSmallFile } from "../io/files.ts";
+import { readBounded, readSmallFile } from "../io/files.ts";
 import type { Context } from "./context.ts";
 
 const keyBytesMax = 16_384;
@@ -10,7 +9,8 @@ const hint = "Name the file that holds it; - reads it from stdin";
 export async function readKeyInput(context: Context, file: string): Promise<string> {
 	if (file === "-") {
 		const { stdin } = context.host;
-		return stdin.isTTY === true ? context.askSecret("Words or key", hint) : textOf(stdin);
+		if (stdin.isTTY === true) return context.askSecret("Words or key", hint);
+		return (await readBounded(stdin, "stdin", keyBytesMax)).toString("utf8");
 	}
 	const bytes = await readSmallFile(file, keyBytesMax);
 	if (bytes === null) throw new KvasirError("file_missing", `Cannot read the key ${file}: no such file`, { hint });

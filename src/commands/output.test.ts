@@ -1,6 +1,9 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { memoryHost } from "../../test/support/memory-host.ts";
-import { KvasirError } from "../errors.ts";
+import { temporaryHome } from "../../test/support/temporary-home.ts";
+import { type ErrorCode, exitCodes, KvasirError } from "../errors.ts";
 import { isTerminal, printError, toJson, usesColour } from "./output.ts";
 
 describe("output", () => {
@@ -24,6 +27,24 @@ describe("output", () => {
 		const host = memoryHost([]);
 		expect(printError(host, new TypeError("x is not a function"), { json: true, stack: false })).toBe(1);
 		expect(JSON.parse(host.out()).error.code).toBe("internal");
+	});
+
+	it("always says what to try next, whatever the code", () => {
+		for (const code of Object.keys(exitCodes) as ErrorCode[]) {
+			const json = memoryHost([]);
+			printError(json, new KvasirError(code, "Cannot go on: it is over"), { json: true, stack: false });
+			expect(JSON.parse(json.out()).error.hint, code).toMatch(/\w+ \w+/);
+			const text = memoryHost([]);
+			printError(text, new KvasirError(code, "Cannot go on: it is over"), { json: false, stack: false });
+			expect(text.err().trimEnd().split("\n"), code).toHaveLength(2);
+		}
+	});
+
+	it("calls what the system refuses by its name, not a bug of ours", async () => {
+		const thrown = await writeFile(join(await temporaryHome(), "missing", "report.xml"), "").catch((error) => error);
+		const host = memoryHost([]);
+		expect(printError(host, thrown, { json: true, stack: false })).toBe(8);
+		expect(JSON.parse(host.out()).error).toMatchObject({ code: "file_missing", hint: "Check the path" });
 	});
 
 	it("writes bigints as strings and bytes as hex", () => {

@@ -1,19 +1,25 @@
 import { KvasirError } from "../errors.ts";
+import { systemError } from "../io/system-error.ts";
+import { defaultHints } from "./default-hints.ts";
 import type { Host } from "./host.ts";
+
+/** What to try next. */
+function hintOf({ code, hint }: KvasirError): string {
+	return hint ?? defaultHints[code];
+}
 
 /** The error of the envelope. Anything that is no KvasirError is a bug of ours: `internal`. */
 export function errorEnvelope(error: KvasirError): object {
-	return { ok: false, error: { code: error.code, message: error.message, hint: error.hint ?? null } };
+	return { ok: false, error: { code: error.code, message: error.message, hint: hintOf(error) } };
 }
 
-/** Whatever was thrown, as a KvasirError; the stack of a bug is kept in `cause`. */
+/** Whatever was thrown, as a KvasirError: what the system refused has its code; the stack of a bug is kept in `cause`. */
 export function toKvasirError(thrown: unknown): KvasirError {
 	if (thrown instanceof KvasirError) return thrown;
+	const refused = systemError(thrown);
+	if (refused) return refused;
 	const error = thrown instanceof Error ? thrown : new Error(String(thrown));
-	return new KvasirError("internal", `Cannot go on: ${error.message}`, {
-		cause: error,
-		hint: "This is a bug in Kvasir; run it again with --log-level debug for the stack",
-	});
+	return new KvasirError("internal", `Cannot go on: ${error.message}`, { cause: error });
 }
 
 /** JSON as every `--json` prints it: bigints as decimal strings, bytes as hex, typed arrays as arrays. */
@@ -34,7 +40,7 @@ export function printJson(host: Host, value: unknown): void {
 export function printError(host: Host, thrown: unknown, options: { json: boolean; stack: boolean }): number {
 	const error = toKvasirError(thrown);
 	if (options.json) printJson(host, errorEnvelope(error));
-	else host.stderr.write(`${error.message} [${error.code}]\n${error.hint ? `  ${error.hint}\n` : ""}`);
+	else host.stderr.write(`${error.message} [${error.code}]\n  ${hintOf(error)}\n`);
 	if (options.stack) host.stderr.write(`${(error.cause instanceof Error ? error.cause : error).stack}\n`);
 	return error.exitCode;
 }

@@ -31,6 +31,7 @@ describe("runProgram()", () => {
 		[["model"], "Commands: add, list, inspect"],
 		[["config", "show", "--orgin"], "Did you mean --origin?"],
 		[["model", "inspect"], "kvasir <command> --help"],
+		[["demo", "--tokens", "--prompt"], "--tokens: tokens to generate"],
 		[["config", "show", "--log-level", "loud"], "--log-level: error, warn, info or debug"],
 	])("refuses %j as usage, with a hint", async (argv, hint) => {
 		const text = await run(argv);
@@ -60,6 +61,12 @@ describe("runProgram()", () => {
 		await writeFile(join(home, "kvasir.toml"), "[config]\norigin = true\n");
 		expect(await origin([], {})).toEqual(["kvasir.toml", true]);
 		expect(await origin([], { KVASIR_CONFIG_ORIGIN: "false" })).toEqual(["KVASIR_CONFIG_ORIGIN", false]);
+	});
+
+	it("prints one envelope where --json stands in the place of a value", async () => {
+		const { code, out } = await run(["demo", "--tokens", "--json"]);
+		expect(code).toBe(exitCodes.usage);
+		expect(JSON.parse(out).error.message).toContain("--tokens <n> has no value");
 	});
 
 	it("prints one envelope for --json asked for by the environment", async () => {

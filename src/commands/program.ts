@@ -5,7 +5,7 @@ import type { CommandSpec } from "./command.ts";
 import { commandWords } from "./command-words.ts";
 import type { Host } from "./host.ts";
 import { nearestName } from "./nearest-name.ts";
-import type { OptionSpec, OptionSpecs } from "./options.ts";
+import { flagName, type OptionSpec, type OptionSpecs } from "./options.ts";
 import { printError } from "./output.ts";
 import { programVersion } from "./program-version.ts";
 import { environmentName, globalOptions } from "./settings.ts";
@@ -127,10 +127,20 @@ function addOptions(command: Command, section: string | null, specs: OptionSpecs
 		const option = new Option(spec.flags, `${spec.about} (${describe(section, spec)})`);
 		option.attributeName = () => key;
 		// Raw texts, all of them: readOption reads them, so that flags, environment and file mean the same.
-		option.argParser((text: string, before: string[] | undefined) => [...(before ?? []), text]);
+		option.argParser((text: string, before: string[] | undefined) => {
+			// What follows an option without its value is the next option, not the value.
+			if (command.options.some(({ long }) => long === text)) throw valueMissing(spec, text);
+			return [...(before ?? []), text];
+		});
 		if (spec.kind === "switch" || option.optional) option.preset("");
 		command.addOption(option);
 	}
+}
+
+function valueMissing(spec: OptionSpec<unknown>, next: string): KvasirError {
+	return new KvasirError("usage", `Cannot read the command line: ${spec.flags} has no value, ${next} follows`, {
+		hint: `--${flagName(spec)}: ${spec.about}`,
+	});
 }
 
 function describe(section: string | null, spec: OptionSpec<unknown>): string {

@@ -1,6 +1,16 @@
 import { describe, expect, it } from "vitest";
 import { addressOf } from "../io/base58.ts";
-import { address, byteSize, count, decimal, formatHostPort, hostPort, layers } from "./readers.ts";
+import {
+	address,
+	byteSize,
+	count,
+	decimal,
+	formatHostPort,
+	gpuDevice,
+	heldRange,
+	hostPort,
+	layers,
+} from "./readers.ts";
 
 describe("readers", () => {
 	it.each([
@@ -39,6 +49,15 @@ describe("readers", () => {
 		["", undefined],
 		["a", undefined],
 	])("layers reads %j", (text, expected) => expect(layers.read(text)).toEqual(expected));
+
+	it("devices and held experts are refused when they are typed, not once a backbone has been found", () => {
+		for (const text of ["", "auto", "webgpu", "webgpu:0x10de", "cuda"]) expect(gpuDevice.read(text)).toBe(text);
+		for (const text of ["foo", "webgpu:", "cuda:1", "Auto"]) expect(gpuDevice.read(text)).toBeUndefined();
+		for (const text of ["all:0-7", "0,2-4:3", "0-5:all"]) expect(heldRange.read(text)).toBe(text);
+		for (const text of ["", "0", "0:", ":0", "0:9-1", "3-1:0", "a:0", "0:0,1", "0:0:0", "-1:0"]) {
+			expect(heldRange.read(text), text).toBeUndefined();
+		}
+	});
 
 	it("numbers keep to their bounds", () => {
 		expect(count(1, 8).read("8")).toBe(8);

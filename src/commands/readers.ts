@@ -91,6 +91,22 @@ export const layers: Reader<LayerChoice> = {
 	},
 };
 
+/** `LAYERS:FIRST-LAST`, kept as text, as the model is not known yet: `all:0-7`, `0,2-4:3`, `0-5:all`. */
+export const heldRange: Reader<string> = {
+	expected: "LAYERS:FIRST-LAST, such as all:0-7",
+	read(input) {
+		const [layers = "", experts = "", ...rest] = input.split(":");
+		const read = (part: string) => part === "all" || numberRanges(part, 9999) !== undefined;
+		return read(layers) && read(experts) && !experts.includes(",") && rest.length === 0 ? input : undefined;
+	},
+};
+
+/** A device to compute on, kept as text. */
+export const gpuDevice: Reader<string> = {
+	expected: "auto, webgpu, webgpu:ID, cuda, coreml or dml",
+	read: (input) => (/^(auto|cuda|coreml|dml|webgpu(:.+)?)?$/.test(input) ? input : undefined),
+};
+
 function numberRanges(input: string, max: number): number[] | undefined {
 	const numbers = new Set<number>();
 	for (const part of input.split(",")) {

@@ -3,6 +3,7 @@ import { modelOptions } from "./model-options.ts";
 import { list, type OptionValues, toggle, value } from "./options.ts";
 import { address, byteSize, gpuDevice, heldRange, path, text } from "./readers.ts";
 import { untilStopped } from "./until-stopped.ts";
+import { ownAddresses, watchNetwork } from "./watch-network.ts";
 
 const options = {
 	...modelOptions,
@@ -39,6 +40,7 @@ export const joinCommand = defineCommand({
 		const view = await openWorkerView(context);
 		const joined = await openJoin({ ...context, log: view.log }, chosen, url!, view.onEvent);
 		const offHangup = context.onHangup(() => joined.worker.redial());
+		const offNetwork = watchNetwork(context.clock, ownAddresses, () => joined.worker.redial());
 		try {
 			view.show(joined.worker);
 			const stopped = untilStopped(context).then(() => joined.worker.drain("stopped", drainMs));
@@ -46,6 +48,7 @@ export const joinCommand = defineCommand({
 			return {};
 		} finally {
 			offHangup();
+			offNetwork();
 			view.close();
 			await joined.close();
 		}

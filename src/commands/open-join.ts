@@ -81,6 +81,7 @@ export async function openJoin(
 					insecure: options.insecure,
 					invite,
 					outbound,
+					onClockSkew: (offsetSeconds) => onEvent({ event: "clock_skew", offsetSeconds }),
 				}),
 				payout: keyOf(payout),
 				hold: options.hold.length === 0 ? null : (dims) => options.hold.flatMap((hold) => parseHold(hold, dims)),

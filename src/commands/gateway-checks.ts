@@ -1,0 +1,24 @@
+import type { Check } from "../doctor/check.ts";
+import { gatewayCheck, proxyCheck, tlsCheck } from "../doctor/gateway-check.ts";
+import { pathCheck } from "../doctor/path-check.ts";
+import { loadNodeKey } from "../wallet/node-key.ts";
+import { webSocketDialer } from "../worker/dialer.ts";
+import { joinTarget } from "../worker/join-target.ts";
+import type { Context } from "./context.ts";
+import { openOutboundTo } from "./outbound-to.ts";
+
+/** What `doctor --gateway` tries, over the way that `join` would take. Throws `usage`, and what opening proxy and trust throws. */
+export async function openGatewayChecks(
+	{ clock, random, home, host }: Context,
+	{ gateway, ca, insecure }: { gateway: string; ca: string | undefined; insecure: boolean },
+): Promise<{ checks: Check[]; close(): Promise<void> }> {
+	const { url } = joinTarget(gateway.replace(/^http/, "ws"), insecure);
+	const outbound = await openOutboundTo(url, host.env, ca);
+	const parts = { url, outbound, clock };
+	const identity = await loadNodeKey(home);
+	const dial = webSocketDialer({ url, identity, clock, random, insecure, outbound });
+	return {
+		checks: [proxyCheck(parts), tlsCheck(parts), gatewayCheck(parts), pathCheck({ dial, identity, clock, random })],
+		close: () => outbound.close(),
+	};
+}

@@ -51,6 +51,12 @@ export function createBackboneMetrics({ snapshot }: { snapshot: () => BackboneSn
 		[{ outcome: "hedged" }, now.hedged],
 		[{ outcome: "paid" }, now.paidPairs],
 	]);
+	counter("kvasir_backbone_dispatches_total", "Dispatches, those that sum rows, and those with q14", ["kind"], (now) =>
+		byName("kind", { all: now.messages.sent, whole_rows: now.messages.wholeRows, q14: now.messages.q14 }),
+	);
+	counter("kvasir_backbone_tensor_bytes_total", "Bytes of rows sent, of vectors received", ["direction"], (now) =>
+		byName("direction", now.tensorBytes),
+	);
 	counter("kvasir_backbone_unanswered_pairs_total", "Pairs left to the local copy", ["reason"], ({ unanswered }) =>
 		byName("reason", unanswered),
 	);

@@ -32,6 +32,8 @@ export interface BackboneOptions {
 	readonly wholeRows?: boolean;
 	/** May a second worker be asked while the first is slow (2% of pairs)? Default true; exact counts need false. */
 	readonly hedge?: boolean;
+	/** Engine classes that may join (engine-rules.ts); absent: any. A canonical-1 worker must state this program's digest in any case. */
+	readonly accepts?: readonly string[];
 	/** Recompute a share of the answers; absent: none is, and every receipt reaches to the last settled dispatch. */
 	readonly audits?: AuditOptions;
 	/** Keys of other backbones that workers should link to as well. */

@@ -62,7 +62,13 @@ export class Backbone {
 		this.#options = options;
 		this.#clock = clock;
 		this.#api = createHubApi({ identity, clock, random });
-		this.#roster = new Roster({ model, clock, log, emit: (event) => this.#rosterEvent(event) });
+		this.#roster = new Roster({
+			model,
+			clock,
+			log,
+			accepts: options.accepts ?? null,
+			emit: (event) => this.#rosterEvent(event),
+		});
 		this.receipts = new ReceiptBook({
 			...{ identity, model, clock, random, log },
 			api: this.#api,

@@ -23,8 +23,8 @@ export function gapsIn(holders: Uint16Array, experts: number, layers: readonly n
 }
 
 /**
- * Resolves when every expert of the layers has a holder that may be asked.
- * Throws `timeout` with what is missing, or the signal's reason.
+ * Resolves when every expert of the layers has a holder that may be asked. Waits as long as they become more.
+ * Throws `timeout` with what is missing after `timeoutMs` without progress, or the signal's reason.
  *
  * @param changed calls its argument whenever holdings may have changed; returns how to stop that
  */
@@ -37,11 +37,18 @@ export function waitForCoverage(
 	{ timeoutMs, signal }: { timeoutMs: number; signal?: AbortSignal | undefined },
 ): Promise<void> {
 	return new Promise((resolve, reject) => {
+		let fewest = Number.POSITIVE_INFINITY;
+		let cancelTimer = () => {};
 		const check = () => {
-			if (parts.gaps().count === 0) finish(resolve);
+			const { count } = parts.gaps();
+			if (count === 0) finish(resolve);
+			else if (count < fewest) {
+				fewest = count;
+				cancelTimer();
+				cancelTimer = parts.clock.after(timeoutMs, () => finish(() => reject(notCovered(parts.gaps(), timeoutMs))));
+			}
 		};
 		const abort = () => finish(() => reject(signal!.reason));
-		const cancelTimer = parts.clock.after(timeoutMs, () => finish(() => reject(notCovered(parts.gaps(), timeoutMs))));
 		const unsubscribe = parts.changed(check);
 		function finish(settle: () => void): void {
 			cancelTimer();
@@ -58,7 +65,7 @@ export function waitForCoverage(
 function notCovered({ count, first }: Gaps, timeoutMs: number): KvasirError {
 	return new KvasirError(
 		"timeout",
-		`Cannot start: after ${Math.round(timeoutMs / 1000)} s no worker holds ${count} of the experts (${first.join(", ")}${count > first.length ? ", ..." : ""})`,
+		`Cannot start: after ${Math.round(timeoutMs / 1000)} s without progress no worker holds ${count} of the experts (${first.join(", ")}${count > first.length ? ", ..." : ""})`,
 		{ hint: "Start more workers, or give them more memory", facts: { missing: count, first } },
 	);
 }

@@ -36,6 +36,11 @@ export interface RemoteSettings {
 	readonly require?: boolean;
 	/** Recompute every partial here and compare. @default false */
 	readonly checkPartials?: boolean;
+	/**
+	 * How rows travel to canonical-1 workers: q14 (activation blocks: the same bits in half the bytes) for layers whose gate and
+	 * up are block-quantised, else f32. Named, it holds for every remote layer. @default what each layer allows
+	 */
+	readonly dtype?: "f32" | "q14";
 }
 
 /** What was opened. */

@@ -54,7 +54,7 @@ async function furnish(
 		model,
 		...engines,
 		clock: systemClock,
-		...(remote && settings.remote && { remote: policyOf(settings.remote, remoteLayers, remote) }),
+		...(remote && settings.remote && { remote: policyOf(model, settings.remote, remoteLayers, remote) }),
 		...(settings.memoryBytes !== undefined && { memoryBytes: settings.memoryBytes }),
 	});
 	const scheduler = new Scheduler(decoder, settings.scheduler);
@@ -87,11 +87,24 @@ function engineBytes(model: Model, { engine, memoryBytes = Number.POSITIVE_INFIN
 }
 
 function policyOf(
-	{ layers: _, ...policy }: NonNullable<DecodeSettings["remote"]>,
+	{ weights }: Model,
+	{ layers: _, dtype, ...policy }: NonNullable<DecodeSettings["remote"]>,
 	layers: readonly number[],
 	remote: Pick<RemoteExperts, "request">,
 ): RemotePolicy {
-	return { ...policy, remote, layers: new Set(layers) };
+	const plain = dtype === "f32" ? layers : layers.filter((layer) => !isBlockQuantised(weights.expertTypes(layer)));
+	if (dtype === "q14" && plain.length > 0) {
+		const { gate, up } = weights.expertTypes(plain[0]!);
+		const state = `the gate and up of layer ${plain[0]} are ${gate} and ${up}, not both in blocks`;
+		throw new KvasirError("unsupported_type", `Cannot send rows as q14: ${state}`, { hint: "Leave --dtype out" });
+	}
+	return { ...policy, remote, layers: new Set(layers), quantisable: (layer) => !plain.includes(layer) };
+}
+
+/** Both read the row in activation blocks. */
+function isBlockQuantised({ gate, up }: ReturnType<Model["weights"]["expertTypes"]>): boolean {
+	const widened = ["F32", "F16", "BF16"];
+	return !widened.includes(gate) && !widened.includes(up);
 }
 
 function remoteLayersOf({ remote }: DecodeSettings, layers: number): number[] {

@@ -64,8 +64,9 @@ class DecodeThread {
 		const ask = this.#nextAsk++;
 		return new Promise((resolve, reject) => {
 			this.#asked.set(ask, { resolve, reject });
-			const { rows, rowIndex, expert, weight } = request;
-			this.#post({ ask, request }, movable(rows, rowIndex, expert, weight));
+			const { rows, quantised, rowIndex, expert, weight } = request;
+			const blocks = quantised ? [quantised.q, quantised.scales] : [];
+			this.#post({ ask, request }, movable(rows, ...blocks, rowIndex, expert, weight));
 		});
 	}
 

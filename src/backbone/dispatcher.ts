@@ -25,6 +25,10 @@ export interface DispatchCounts {
 	/** Asked again of another holder, after a failure or (hedged) beside a slow one. */
 	retried: number;
 	hedged: number;
+	/** Messages sent, and how many of them ask for sums of whole rows (mode 1), and carry rows as activation blocks (q14). */
+	readonly messages: { sent: number; wholeRows: number; q14: number };
+	/** Bytes of tensors: rows sent, vectors that came back. */
+	readonly tensorBytes: { sent: number; received: number };
 	/** Pairs left to the local copy, by reason. */
 	readonly unanswered: Map<string, number>;
 }
@@ -47,6 +51,8 @@ export interface DispatcherParts {
 export class Dispatcher implements RemoteExperts {
 	readonly counts: DispatchCounts = {
 		...{ requests: 0, asked: 0, answered: 0, retried: 0, hedged: 0 },
+		messages: { sent: 0, wholeRows: 0, q14: 0 },
+		tensorBytes: { sent: 0, received: 0 },
 		unanswered: new Map(),
 	};
 	readonly #parts: DispatcherParts;
@@ -67,7 +73,7 @@ export class Dispatcher implements RemoteExperts {
 		const { counts } = this;
 		const pairs = request.expert.length;
 		this.#hedges.asked(pairs);
-		const answer = await new RequestRun({ ...this.#parts, hedges: this.#hedges }, request, signal).answer();
+		const answer = await new RequestRun({ ...this.#parts, counts, hedges: this.#hedges }, request, signal).answer();
 		signal?.throwIfAborted();
 		this.#refuseWhenClosed();
 		let unanswered = 0;

@@ -1,5 +1,6 @@
 import { KvasirError } from "../errors.ts";
 import { allFinite } from "../experts/finite.ts";
+import { quantiseRows } from "../experts/quantise-rows.ts";
 import type { LocalExperts } from "./local-experts.ts";
 import { PartialsCheck } from "./partials-check.ts";
 import type { RemoteAnswer, RemoteExperts, RemoteRequest } from "./remote.ts";
@@ -30,6 +31,8 @@ export interface RemotePolicy {
 	readonly require?: boolean;
 	/** Recompute every partial here and compare. @default false */
 	readonly checkPartials?: boolean;
+	/** Whether a layer's rows may travel as activation blocks (q14): its gate and up are block-quantised. @default no layer's */
+	readonly quantisable?: (layer: number) => boolean;
 }
 
 /** Asks for experts elsewhere, and accounts for what came back. */
@@ -72,7 +75,8 @@ export class RemoteLayers {
 			request.expert.set(routes.expert.subarray(row * topK, (row + 1) * topK), i * topK);
 			request.weight.set(routes.weight.subarray(row * topK, (row + 1) * topK), i * topK);
 		}
-		return request;
+		if (!this.#policy.quantisable?.(layer)) return request;
+		return { ...request, quantised: quantiseRows(request.rows, rows.length, hidden) };
 	}
 
 	/** Asks; what workers do wrong is an unanswered pair, not an error. */

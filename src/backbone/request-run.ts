@@ -2,7 +2,7 @@ import { limits } from "../protocol/limits.ts";
 import { AnswerBuffer } from "./answer-buffer.ts";
 import type { Asked } from "./compare-answer.ts";
 import { dispatchMessage } from "./dispatch-rows.ts";
-import type { DispatcherParts } from "./dispatcher.ts";
+import type { DispatchCounts, DispatcherParts } from "./dispatcher.ts";
 import { type HedgeBudget, rivalFor, slowAfterMs } from "./hedge.ts";
 import type { Outcome } from "./lane.ts";
 import { type PlannedDispatch, planDispatches } from "./plan.ts";
@@ -11,20 +11,21 @@ import type { WorkerLink } from "./worker-link.ts";
 
 type Planned = PlannedDispatch<WorkerLink>;
 
+interface RunParts extends DispatcherParts {
+	readonly hedges: HedgeBudget;
+	readonly counts: Pick<DispatchCounts, "messages" | "tensorBytes">;
+}
+
 /** One request on its way through plans, dispatches, hedges and retries, until every pair is answered or given up. */
 export class RequestRun {
-	readonly #parts: DispatcherParts & { readonly hedges: HedgeBudget };
+	readonly #parts: RunParts;
 	readonly #rowBytes: number;
 	readonly #request: RemoteRequest;
 	readonly #signal: AbortSignal | undefined;
 	readonly #buffer: AnswerBuffer;
 	#giveUpAtMs = 0;
 
-	constructor(
-		parts: DispatcherParts & { readonly hedges: HedgeBudget },
-		request: RemoteRequest,
-		signal: AbortSignal | undefined,
-	) {
+	constructor(parts: RunParts, request: RemoteRequest, signal: AbortSignal | undefined) {
 		this.#parts = parts;
 		this.#rowBytes = parts.model.hidden * 4;
 		this.#request = request;
@@ -121,11 +122,22 @@ export class RequestRun {
 			bytes: bytesBothWays(planned, this.#rowBytes),
 			giveUpAtMs: this.#giveUpAtMs,
 		});
+		this.#countSent(asked);
 		cancelled.addEventListener("abort", cancel, { once: true });
 		this.#signal?.addEventListener("abort", cancel, { once: true });
-		const failure = this.#settle(planned, asked, await outcome);
+		const end = await outcome;
+		if (end.kind === "answered") this.#parts.counts.tensorBytes.received += end.partials.vectors.length;
+		const failure = this.#settle(planned, asked, end);
 		this.#signal?.removeEventListener("abort", cancel);
 		return failure;
+	}
+
+	#countSent({ mode, dtype, rows }: Asked): void {
+		const { messages, tensorBytes } = this.#parts.counts;
+		messages.sent += 1;
+		messages.wholeRows += mode;
+		messages.q14 += dtype === "q14" ? 1 : 0;
+		tensorBytes.sent += rows.length;
 	}
 
 	/** Books an outcome; returns why it is no answer. */

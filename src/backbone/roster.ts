@@ -1,6 +1,7 @@
 import type { Clock } from "../io/clock.ts";
 import type { Logger } from "../io/log.ts";
 import { closeCodes, type ModelFacts } from "../protocol/messages.ts";
+import { type EngineRefusal, refuseEngine } from "./engine-rules.ts";
 import { decideTakeover } from "./takeover.ts";
 import type { WorkerLink } from "./worker-link.ts";
 
@@ -14,6 +15,8 @@ const quarantineMsMax = 7 * 86_400_000;
 /** (key, instance) pairs whose epoch, and keys whose quarantine, are remembered. */
 const rememberedMax = 65_536;
 
+type Refused = "stale_epoch" | "key_in_use" | "malformed" | EngineRefusal["code"];
+
 /** What happens to workers, for logs, screens and counters. */
 export type RosterEvent =
 	| { readonly event: "joined"; readonly worker: WorkerLink }
@@ -21,7 +24,7 @@ export type RosterEvent =
 	| {
 			readonly event: "refused";
 			readonly worker: WorkerLink;
-			readonly reason: "stale_epoch" | "key_in_use" | "malformed";
+			readonly reason: Refused;
 	  }
 	| { readonly event: "quarantined"; readonly worker: WorkerLink; readonly durationMs: number };
 
@@ -31,6 +34,7 @@ export class Roster {
 	readonly #clock: Clock;
 	readonly #log: Logger;
 	readonly #emit: (event: RosterEvent) => void;
+	readonly #accepts: readonly string[] | null;
 	readonly #workers = new Map<string, WorkerLink>();
 	readonly #epochs = new Map<string, number>();
 	readonly #quarantines = new Map<string, { untilMs: number; times: number }>();
@@ -41,11 +45,14 @@ export class Roster {
 		clock: Clock;
 		log: Logger;
 		emit: (event: RosterEvent) => void;
+		/** Engine classes that may join (engine-rules.ts); null or absent: any. */
+		accepts?: readonly string[] | null;
 	}) {
 		this.#model = parts.model;
 		this.#clock = parts.clock;
 		this.#log = parts.log;
 		this.#emit = parts.emit;
+		this.#accepts = parts.accepts ?? null;
 	}
 
 	get workers(): readonly WorkerLink[] {
@@ -59,6 +66,11 @@ export class Roster {
 
 	/** Lets a worker in by the takeover rules, or says why not and ends its link; one newcomer of a key at a time. */
 	async admit(worker: WorkerLink): Promise<boolean> {
+		const refusal = refuseEngine(worker.hello.engine, this.#accepts);
+		if (refusal !== null) {
+			worker.bye(refusal.code, refusal.text, 0);
+			return this.#refuse(worker, refusal.code);
+		}
 		const before = this.#deciding.get(worker.address) ?? Promise.resolve();
 		const decision = before.then(() => this.#decide(worker));
 		this.#deciding.set(worker.address, decision);
@@ -128,7 +140,7 @@ export class Roster {
 		});
 	}
 
-	#refuse(worker: WorkerLink, reason: "stale_epoch" | "key_in_use" | "malformed"): false {
+	#refuse(worker: WorkerLink, reason: Refused): false {
 		this.#log.warn({ worker: worker.address, reason }, "worker refused");
 		worker.link.close(closeCodes.takenOver, reason);
 		this.#emit({ event: "refused", worker, reason });

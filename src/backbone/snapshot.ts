@@ -31,6 +31,8 @@ export interface BackboneSnapshot {
 	/** Pairs asked again of another holder; hedged: beside a slow one. */
 	readonly retried: number;
 	readonly hedged: number;
+	readonly messages: Readonly<DispatchCounts["messages"]>;
+	readonly tensorBytes: Readonly<DispatchCounts["tensorBytes"]>;
 	/** Pairs left to the local copy, by reason. */
 	readonly unanswered: Readonly<Record<string, number>>;
 	readonly paidPairs: number;
@@ -63,6 +65,11 @@ export function workerSnapshot(worker: WorkerLink): WorkerSnapshot {
 	};
 }
 
-export function countsSnapshot({ unanswered, ...counts }: DispatchCounts) {
-	return { ...counts, unanswered: Object.fromEntries(unanswered) };
+export function countsSnapshot({ unanswered, messages, tensorBytes, ...counts }: DispatchCounts) {
+	return {
+		...counts,
+		messages: { ...messages },
+		tensorBytes: { ...tensorBytes },
+		unanswered: Object.fromEntries(unanswered),
+	};
 }

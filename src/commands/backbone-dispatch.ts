@@ -1,4 +1,6 @@
+import { classPrefixes } from "../backbone/engine-rules.ts";
 import { KvasirError } from "../errors.ts";
+import { engineNames } from "../experts/open-engine.ts";
 import { makePrivateFolder } from "../io/files.ts";
 import { defineCommand } from "./command.ts";
 import { decodePrompts, describeRun } from "./decode-prompts.ts";
@@ -28,6 +30,11 @@ export const backboneDispatchCommand = defineCommand({
 		topK: value("--top-k <k>", "sample from the k most likely tokens, 0 from all", count(0, 1_000_000), 0),
 		topP: value("--top-p <p>", "sample from the most likely tokens that reach this probability", decimal(0, 1), 1),
 		seed: value("--seed <n>", "the same seed gives the same tokens", count(0, Number.MAX_SAFE_INTEGER), 0),
+		accept: list(
+			"--accept <engine>",
+			"also take workers with this engine; else only those with ours",
+			oneOf(...engineNames),
+		),
 		remote: value("--remote <layers>", "layers whose experts are asked of workers", layers, "all"),
 		requireRemote: toggle("--require-remote", "fail rather than compute an expert here"),
 		prefill: value(
@@ -60,6 +67,7 @@ export const backboneDispatchCommand = defineCommand({
 					remote,
 				},
 				{
+					accepts: [engine, ...options.accept].map((name) => classPrefixes[name]),
 					park: options.park,
 					...(options.hub && { hub: dialAt(options.hub) }),
 					...(options.listen && { listen: listenAt(options.listen) }),

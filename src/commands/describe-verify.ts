@@ -4,7 +4,7 @@ import type { VerifyReport } from "../verify/report.ts";
 
 /** The report for people: the verdict last, where the eye ends. */
 export function describeVerify(report: VerifyReport): string {
-	const { model, remote, tokens, argmax, logits, partials, served, timing, firstDivergence } = report;
+	const { model, remote, wire, tokens, argmax, logits, partials, served, timing, firstDivergence } = report;
 	const synthetic = model.weights === "synthetic" ? ", synthetic weights" : "";
 	const facts = formatFacts([
 		["model", `${model.name}${synthetic}: ${model.layers} layers, ${model.experts} experts, top ${model.topK}`],
@@ -19,6 +19,10 @@ export function describeVerify(report: VerifyReport): string {
 						`layers ${remote.layers.join(", ")}: ${remote.answered} of ${remote.asked} pairs, ${remote.fallback} here`,
 					],
 					["partials", `${partials.identical} of ${partials.pairs} identical, worst ${partials.worst}`],
+					[
+						"wire",
+						`${formatCount(wire.bytesSent)} bytes of rows, ${formatCount(wire.bytesReceived)} of vectors; of ${wire.messages} dispatches ${wire.wholeRows} summed whole rows, ${wire.q14} carried q14`,
+					],
 					["served", `${formatCount(served.bytes)} bytes, ${served.units} units, ${served.kvr} KVR`],
 				] as const)
 			: []),

@@ -1,5 +1,6 @@
 import { KvasirError } from "../errors.ts";
 import type { ExpertEngine } from "../experts/engine.ts";
+import { OnDemandEngine } from "../experts/on-demand-engine.ts";
 import type { EngineName } from "../experts/open-engine.ts";
 import type { Model } from "../model/model.ts";
 import { type EarlyEngine, LateEngine } from "../worker/late-engine.ts";
@@ -17,12 +18,14 @@ export async function openJoinEngine(
 	model: Model | null,
 ): Promise<ExpertEngine> {
 	if (model !== null) {
-		const { shape, weights } = model;
-		return openWorkerEngine({
+		const { shape, weights, weightsKind } = model;
+		const engine = await openWorkerEngine({
 			...choice,
 			hidden: shape.hidden,
 			expert: (layer, expert) => weights.expert(layer, expert),
 		});
+		// Synthetic experts are announced at once, and made when they are asked for.
+		return weightsKind === "synthetic" ? new OnDemandEngine(engine) : engine;
 	}
 	const engineClass = classes[choice.engine];
 	if (engineClass !== undefined) {

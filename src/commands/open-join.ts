@@ -1,8 +1,6 @@
-import { cpus } from "node:os";
 import { join } from "node:path";
 import { KvasirError } from "../errors.ts";
 import { describeProof } from "../experts/describe-proof.ts";
-import type { ExpertEngine } from "../experts/engine.ts";
 import { deviceMemoryBytes } from "../experts/gpu/device-options.ts";
 import { addressOf, keyOf } from "../io/base58.ts";
 import { makePrivateFolder } from "../io/files.ts";
@@ -18,6 +16,7 @@ import { createSliceClient } from "../worker/slice-client.ts";
 import { startWorker, type Worker } from "../worker/worker.ts";
 import type { WorkerEvent } from "../worker/worker-event.ts";
 import type { Context } from "./context.ts";
+import { checkedEngineFacts, cpuName } from "./engine-facts.ts";
 import type { JoinOptions } from "./join.ts";
 import { openJoinEngine } from "./join-engine.ts";
 import { openOutboundTo } from "./outbound-to.ts";
@@ -52,6 +51,7 @@ export async function openJoin(
 	const engine = await openJoinEngine({ ...options, memoryBytes, device: cpuName(), clock, log }, model);
 	if (engine.proof)
 		context.emit({ event: "device", ...engine.proof, selfCheck: undefined }, describeProof(engine.proof));
+	const engineFacts = await checkedEngineFacts(context, engine, { threads: options.threads, memoryBytes });
 	const paidHome = await openPaidHome(home, random);
 	const outbound = await openOutboundTo(target.url, context.host.env, options.ca);
 	const stop = new AbortController();
@@ -86,7 +86,7 @@ export async function openJoin(
 				payout: keyOf(payout),
 				hold: options.hold.length === 0 ? null : (dims) => options.hold.flatMap((hold) => parseHold(hold, dims)),
 				slices: { cache, client: (backbone, model) => createSliceClient({ ...fetching, backbone, model }) },
-				engineFacts: engineFacts(engine, memoryBytes, options.threads),
+				engineFacts,
 				build: `kvasir ${programVersion()}`,
 				home: paidHome,
 				signal: stop.signal,
@@ -104,17 +104,9 @@ export async function openJoin(
 	}
 }
 
-function engineFacts({ proof }: ExpertEngine, memoryBytes: number, threads: number) {
-	const device = proof ? `${proof.id} ${proof.name}`.slice(0, 64) : cpuName();
-	return { device, memoryBytes, threads, selfCheck: proof?.selfCheck ?? new Uint8Array(0) };
-}
-
-function cpuName(): string {
-	return (cpus()[0]?.model ?? "cpu").trim().slice(0, 64);
-}
-
-/** For tests of what finds a wrong worker: KVASIR_TEST_CORRUPT=LAYER:EXPERT, only under NODE_ENV=test. */
-function corruption(env: Context["host"]["env"]): { layer: number; expert: number } | undefined {
-	const found = env.NODE_ENV === "test" ? /^(\d+):(\d+)$/.exec(env.KVASIR_TEST_CORRUPT ?? "") : null;
-	return found === null ? undefined : { layer: Number(found[1]), expert: Number(found[2]) };
+/** For tests of what finds a wrong worker: KVASIR_TEST_CORRUPT=LAYER:EXPERT or LAYER:all, only under NODE_ENV=test. */
+function corruption(env: Context["host"]["env"]): { layer: number; expert: number | "all" } | undefined {
+	const found = env.NODE_ENV === "test" ? /^(\d+):(\d+|all)$/.exec(env.KVASIR_TEST_CORRUPT ?? "") : null;
+	if (found === null) return undefined;
+	return { layer: Number(found[1]), expert: found[2] === "all" ? "all" : Number(found[2]) };
 }

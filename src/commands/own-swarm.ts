@@ -5,8 +5,9 @@ import { builtUrl } from "../io/built.ts";
 import type { KeyPair } from "../io/crypto.ts";
 import type { Model } from "../model/model.ts";
 import { resolveModel } from "../model/resolve-model.ts";
-import { splitExperts } from "../swarm/expert-split.ts";
-import { type Swarm, type SwarmPlan, startSwarm } from "../swarm/swarm.ts";
+import type { ModelShape } from "../model/shape.ts";
+import { splitExperts, splitLayers } from "../swarm/expert-split.ts";
+import { type Swarm, type SwarmPlan, startSwarm, type WorkerPlan } from "../swarm/swarm.ts";
 import { loadNodeKey } from "../wallet/node-key.ts";
 import type { Context } from "./context.ts";
 import { dialAt } from "./listen-at.ts";
@@ -45,29 +46,28 @@ export interface WorkerChoice {
 	readonly kinds?: readonly WorkerKind[];
 	/** A relay that workers dial in the gateway's place. */
 	readonly workersVia?: SwarmPlan["workersVia"];
+	/** Workers share the layers, so that each can sum whole rows. @default they share each layer's experts */
+	readonly wholeLayers?: boolean;
 }
+
+type ModelDims = Pick<ModelShape, "layers" | "experts">;
 
 /** Runs `work` with a swarm of its own: a hub that lists `identity`, a gateway, and workers; nothing of it is left. */
 export function withOwnSwarm<T>(
 	context: Context,
-	{ model, engine, threads, workers, kinds = [], workersVia }: WorkerChoice,
-	experts: number,
+	choice: WorkerChoice,
+	shape: ModelDims,
 	work: (hub: HostPort, identity: KeyPair) => Promise<T>,
 ): Promise<T> {
-	const alike = Array.from({ length: workers }, () => ["--engine", engine]);
-	const chosen = kinds.length > 0 ? kinds : alike;
 	return withTemporaryFolder(async (folder) => {
 		const identity = await loadNodeKey(folder);
 		const swarm = await context.progress("starting workers", () =>
 			startOwnSwarm(context, {
 				home: folder,
-				model,
-				...(workersVia && { workersVia }),
+				model: choice.model,
+				...(choice.workersVia && { workersVia: choice.workersVia }),
 				backbones: [addressOf(identity.publicKey)],
-				workers: splitExperts(experts, chosen.length).map((hold, index) => ({
-					hold: [hold],
-					args: [...chosen[index]!, "--threads", String(threads)],
-				})),
+				workers: workerPlans(choice, shape, context.host.env),
 			}),
 		);
 		try {
@@ -76,6 +76,28 @@ export function withOwnSwarm<T>(
 			await swarm.stop();
 		}
 	});
+}
+
+function workerPlans(
+	{ engine, threads, workers, kinds = [], wholeLayers }: WorkerChoice,
+	{ layers, experts }: ModelDims,
+	env: Context["host"]["env"],
+): WorkerPlan[] {
+	const alike = Array.from({ length: workers }, () => ["--engine", engine]);
+	const chosen = kinds.length > 0 ? kinds : alike;
+	const holds = wholeLayers ? splitLayers(layers, chosen.length) : splitExperts(experts, chosen.length);
+	const command = workerCommand(env);
+	return chosen.map((kind, index) => ({
+		hold: [holds[index]!],
+		args: ["--threads", String(threads), ...kind],
+		...(command && index === chosen.length - 1 && { command }),
+	}));
+}
+
+/** For tests over processors: KVASIR_TEST_WORKER_COMMAND, a JSON list, runs the last worker; only under NODE_ENV=test. */
+function workerCommand(env: Context["host"]["env"]): string[] | undefined {
+	const text = env.NODE_ENV === "test" ? env.KVASIR_TEST_WORKER_COMMAND : undefined;
+	return text === undefined ? undefined : (JSON.parse(text) as string[]);
 }
 
 /** Runs `work` with a backbone parked at a hub, once every expert of the layers has a holder; it says goodbye afterwards. */

@@ -23,7 +23,7 @@ export async function runBenchDecode(context: Context, options: BenchDecodeOptio
 	};
 	if (workers === 0) return benchDecode(bench);
 	const layers = [...model.shape.fullAttention.keys()];
-	return withOwnSwarm(context, options, model.shape.experts, (hub, identity) =>
+	return withOwnSwarm(context, options, model.shape, (hub, identity) =>
 		withBackbone(context, { model, hub, identity, layers, waitMs, wholeRows: true }, ({ remote }) =>
 			benchDecode({ ...bench, remote }),
 		),

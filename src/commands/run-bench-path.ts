@@ -23,7 +23,7 @@ export async function runBenchPath(context: Context, options: BenchPathOptions):
 		},
 	};
 	try {
-		return await withOwnSwarm(context, { ...options, workersVia }, model.shape.experts, (hub, identity) =>
+		return await withOwnSwarm(context, { ...options, workersVia }, model.shape, (hub, identity) =>
 			withBackbone(context, { model, hub, identity, layers, waitMs, wholeRows: true }, (backbone) =>
 				benchPath({
 					settings: { home, model: options.model, engine, threads, ...(memory && { memoryBytes: memory }) },

@@ -20,13 +20,13 @@ export async function verifyThroughSwarm(context: Context, options: VerifyOption
 	const model = await openNamedModel(context.home, options.model, { requireWeights: options.requireWeights });
 	await model.weights.close();
 	const layers = layersOf(model, options.layers);
+	const wholeRows = options.mode === 1;
 	const verifyAt = (hub: HostPort, identity: KeyPair) =>
-		// Every single partial is compared, so workers may not sum rows.
-		withBackbone(context, { model, hub, identity, layers, waitMs: options.wait * 1000, wholeRows: false }, (backbone) =>
+		withBackbone(context, { model, hub, identity, layers, waitMs: options.wait * 1000, wholeRows }, (backbone) =>
 			context.progress("decoding", (say) => compare(context, options, { model, backbone, layers }, say)),
 		);
 	if (options.hub) return verifyAt(options.hub, await loadNodeKey(context.home));
-	return withOwnSwarm(context, options, model.shape.experts, verifyAt);
+	return withOwnSwarm(context, { ...options, wholeLayers: wholeRows }, model.shape, verifyAt);
 }
 
 /** Checked before any process is started. Throws `usage` for a layer there is not. */
@@ -50,7 +50,8 @@ function compare(
 		...{ home, model: options.model, engine, threads, requireWeights },
 		...(memory && { memoryBytes: memory }),
 	};
-	const remote = { layers, prefill: true, checkPartials: true };
+	const { batch, dtype } = options;
+	const remote = { layers, prefill: true, checkPartials: true, ...(dtype && { dtype }) };
 	return verifySwarm({
 		openLocal: () => openDecodeThread(settings),
 		openRemote: () => openDecodeThread({ ...settings, remote }, backbone.remote),
@@ -59,6 +60,8 @@ function compare(
 		tokens: options.tokens,
 		stopTokens: model.weightsKind === "synthetic" ? [] : [...tokenizer.endOfGeneration],
 		textOf: (tokens) => tokenizer.decode(tokens, { skipSpecial: true }),
+		// canonical-1 promises the same bits alone and in company; other engines are compared in the same company.
+		batch: { local: engine === "canonical" ? 1 : batch, remote: batch },
 		allowFallback: options.allowFallback,
 		clock,
 		signal,

@@ -18,15 +18,31 @@ const options = {
 	prompts: list("--prompt <text>", "decode this; repeatable; The capital of France is without it", text),
 	tokens: value("--tokens <n>", "tokens to generate for each prompt", count(1, 100_000), 8),
 	workers: value("--workers <n>", "worker processes to start", count(1, 64), 2),
-	kinds: list("--worker <kind>", "start one of this kind: cpu, onnx, gpu=ID, onnx-gpu=ID; repeatable", workerKind),
+	kinds: list(
+		"--worker <kind>",
+		"start one of this kind: cpu, onnx, also cpu:threads=2, gpu=ID, onnx-gpu=ID; repeatable",
+		workerKind,
+	),
 	hub: value("--hub <host:port>", "park at this hub and use its workers instead of starting any", hostPort),
 	layers: value("--layers <layers>", "layers whose experts are computed remotely", layers, "all"),
+	mode: value(
+		"--mode <n>",
+		"0: every pair comes back; 1: workers sum a row where they hold all its experts",
+		count(0, 1),
+		0,
+	),
+	dtype: value(
+		"--dtype <type>",
+		"how rows travel: f32, or q14; q14 where the layer and the worker allow",
+		oneOf("f32", "q14"),
+	),
+	batch: value("--batch <n>", "prompts decoded together in the remote run", count(1, 16), 1),
 	reference: value("--reference <file>", "compare one local run with these recorded outputs instead", path),
 	evidence: value("--evidence <file>", "replay this failed audit instead", path),
 	strict: toggle("--strict", "anything but identical exits 3"),
 	allowFallback: toggle("--allow-fallback", "experts computed here do not make the run incomplete"),
 	requireWeights: toggle("--require-weights", "no synthetic model where no weights are registered"),
-	wait: value("--wait <seconds>", "how long workers may take to hold every expert", count(1, 86_400), 60),
+	wait: value("--wait <seconds>", "how long no worker may have more experts ready", count(1, 86_400), 60),
 	junit: value("--junit <file>", "also write the result as JUnit XML", path),
 };
 

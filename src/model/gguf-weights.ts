@@ -34,17 +34,25 @@ export function ggufWeights(gguf: Gguf, shape: ModelShape): WeightSource {
 		throw new KvasirError("bad_gguf", `Cannot read ${gguf.path}: ${state}`);
 	};
 
+	/** Fused or not: the tensors that hold a layer's gate and up rows. */
+	const gateAndUp = (layer: number) => {
+		const prefix = `blk.${layer}.ffn_`;
+		const fused = gguf.tensors.get(`${prefix}gate_up_exps.weight`);
+		return {
+			fused: fused !== undefined,
+			gateTensor: fused ?? tensorOf(`${prefix}gate_exps.weight`),
+			upTensor: fused ?? tensorOf(`${prefix}up_exps.weight`),
+		};
+	};
+
 	/** Gate, up and down of one expert, from three places of the file. */
 	const expertOf = async (layer: number, expert: number): Promise<ExpertWeights> => {
 		checkExpert(shape, layer, expert);
 		const { hidden, expertWidth } = shape;
-		const prefix = `blk.${layer}.ffn_`;
-		const downTensor = tensorOf(`${prefix}down_exps.weight`);
+		const downTensor = tensorOf(`blk.${layer}.ffn_down_exps.weight`);
+		const { fused, gateTensor, upTensor } = gateAndUp(layer);
 		// Fused: an expert's gate rows, then its up rows.
-		const fused = gguf.tensors.get(`${prefix}gate_up_exps.weight`);
-		const gateTensor = fused ?? tensorOf(`${prefix}gate_exps.weight`);
-		const upTensor = fused ?? tensorOf(`${prefix}up_exps.weight`);
-		const [stride, upStart] = fused === undefined ? [expertWidth, 0] : [2 * expertWidth, expertWidth];
+		const [stride, upStart] = fused ? [2 * expertWidth, expertWidth] : [expertWidth, 0];
 		const [gate, up, down] = await Promise.all([
 			rowsOf(gateTensor, expert * stride, expertWidth),
 			rowsOf(upTensor, expert * stride + upStart, expertWidth),
@@ -67,6 +75,10 @@ export function ggufWeights(gguf: Gguf, shape: ModelShape): WeightSource {
 			return dequantise(await gguf.read(tensor, 0, tensor.bytes), typeOf(tensor));
 		},
 		expert: expertOf,
+		expertTypes(layer) {
+			const { gateTensor, upTensor } = gateAndUp(layer);
+			return { gate: typeOf(gateTensor), up: typeOf(upTensor) };
+		},
 		async sharedExpert(layer) {
 			const shared = (kind: string) => matrix(`blk.${layer}.ffn_${kind}_shexp.weight`);
 			const [gate, up, down] = await Promise.all([shared("gate"), shared("up"), shared("down")]);

@@ -1,5 +1,5 @@
 import type { ModelShape } from "./shape.ts";
-import type { ExpertWeights, WeightMatrix } from "./weight-matrix.ts";
+import type { ExpertWeights, TensorType, WeightMatrix } from "./weight-matrix.ts";
 
 /** Where weights come from: a GGUF file (however many shards), or a seed for the synthetic geometry. Reads ranges, never the file whole. */
 export interface WeightSource {
@@ -12,6 +12,8 @@ export interface WeightSource {
 	floats(tensor: string): Promise<Float32Array>;
 	/** The three matrices of one routed expert; also from the fused `ffn_gate_up_exps`. */
 	expert(layer: number, expert: number): Promise<ExpertWeights>;
+	/** The types of a layer's routed gate and up matrices, without reading them. */
+	expertTypes(layer: number): { readonly gate: TensorType; readonly up: TensorType };
 	/** The shared expert of a layer. */
 	sharedExpert(layer: number): Promise<ExpertWeights>;
 	close(): Promise<void>;

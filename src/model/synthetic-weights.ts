@@ -30,9 +30,18 @@ export function syntheticWeights(shape: ModelShape): WeightSource {
 		throw new KvasirError("bad_gguf", `Cannot make weights: the synthetic model has no tensor ${name}`);
 	};
 
+	/** Made when its bytes are read: who announces experts before they are asked for pays nothing. */
 	const expertMatrix = (layer: number, kind: string, expert: number): WeightMatrix => {
-		const tensor = tensorOf(`blk.${layer}.ffn_${kind}_exps.weight`);
-		return makeMatrix({ name: tensor.name, ne: tensor.ne.slice(0, 2) }, `${tensor.name}[${expert}]`);
+		const { name, ne } = tensorOf(`blk.${layer}.ffn_${kind}_exps.weight`);
+		const [inputs, outputs] = ne as [number, number];
+		let made: Uint8Array | null = null;
+		return {
+			...{ type: "Q4_K", inputs, outputs },
+			get bytes() {
+				made ??= makeMatrix({ name, ne: [inputs, outputs] }, `${name}[${expert}]`).bytes;
+				return made;
+			},
+		};
 	};
 
 	return {
@@ -64,6 +73,8 @@ export function syntheticWeights(shape: ModelShape): WeightSource {
 			const make = (kind: string) => expertMatrix(layer, kind, expert);
 			return { gate: make("gate"), up: make("up"), down: make("down") };
 		},
+
+		expertTypes: () => ({ gate: "Q4_K", up: "Q4_K" }),
 
 		async sharedExpert(layer) {
 			const make = (kind: string) => {

@@ -7,6 +7,8 @@ import { type EventLog, type ProcessEvent, readEvents } from "./event-log.ts";
 export interface ChildSetting {
 	/** The Node binary. */
 	readonly execPath: string;
+	/** Words between it and the CLI's path. */
+	readonly execArgs?: readonly string[];
 	/** The built `kvasir.js`. */
 	readonly cliPath: string;
 	/** A complete environment; nothing is inherited. */
@@ -38,7 +40,7 @@ const drainMs = 10_000;
  * outlive this process, whatever ends it. Throws the child's own error where it failed, `timeout` where it said nothing.
  */
 export async function startChild(name: string, args: readonly string[], setting: ChildSetting): Promise<Child> {
-	const child = spawn(setting.execPath, [setting.cliPath, ...args, "--json"], {
+	const child = spawn(setting.execPath, [...(setting.execArgs ?? []), setting.cliPath, ...args, "--json"], {
 		env: { ...setting.env, KVASIR_PARENT: "stdin" } as NodeJS.ProcessEnv,
 		stdio: ["pipe", "pipe", "pipe"],
 	});

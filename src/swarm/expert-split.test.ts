@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { splitExperts } from "./expert-split.ts";
+import { splitExperts, splitLayers } from "./expert-split.ts";
 
 describe("splitExperts()", () => {
 	it("cuts 16 experts in 3", () => expect(splitExperts(16, 3)).toEqual(["all:0-5", "all:6-10", "all:11-15"]));
@@ -21,4 +21,11 @@ describe("splitExperts()", () => {
 			}),
 		);
 	});
+});
+
+describe("splitLayers()", () => {
+	it("deals 4 layers out to 3", () => expect(splitLayers(4, 3)).toEqual(["0,3:all", "1:all", "2:all"]));
+
+	it("gives everybody everything where there are too few", () =>
+		expect(splitLayers(1, 2)).toEqual(["all:all", "all:all"]));
 });

@@ -10,3 +10,15 @@ export function splitExperts(experts: number, parts: number, layers = "all"): st
 		return `${layers}:${firstOf(run)}-${firstOf(run + 1) - 1}`;
 	});
 }
+
+/**
+ * Deals whole layers out, so that one part holds all experts of each row: `0,3:all`, `1:all`, `2:all`. Where there are fewer layers
+ * than parts, each holds everything.
+ */
+export function splitLayers(layers: number, parts: number): string[] {
+	if (layers < parts) return Array.from({ length: parts }, () => "all:all");
+	return Array.from({ length: parts }, (_, part) => {
+		const own = Array.from({ length: layers }, (_, layer) => layer).filter((layer) => layer % parts === part);
+		return `${own.join(",")}:all`;
+	});
+}

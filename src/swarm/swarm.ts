@@ -11,6 +11,8 @@ export interface WorkerPlan {
 	/** Further words for `join`, such as `["--engine", "canonical"]`. */
 	readonly args?: readonly string[];
 	readonly env?: Readonly<Record<string, string>>;
+	/** What runs it instead of `execPath`: a program and its first words. */
+	readonly command?: readonly string[];
 }
 
 export interface SwarmPlan extends ChildSetting {
@@ -55,9 +57,16 @@ const saidMs = 1_000;
 /** Starts hub, gateway and workers, each on a free port. What was started is stopped again where one of them fails. */
 export async function startSwarm(plan: SwarmPlan): Promise<Swarm> {
 	const started: Child[] = [];
-	const start = async (name: string, home: string, args: readonly string[], env?: Readonly<Record<string, string>>) => {
+	const start = async (
+		name: string,
+		home: string,
+		args: readonly string[],
+		{ env, command }: Pick<WorkerPlan, "env" | "command"> = {},
+	) => {
 		await mkdir(home, { recursive: true });
-		const child = await startChild(name, [...args, "--home", home], { ...plan, env: { ...plan.env, ...env } });
+		const [execPath = plan.execPath, ...execArgs] = command ?? [];
+		const setting = { ...plan, execPath, execArgs, env: { ...plan.env, ...env } };
+		const child = await startChild(name, [...args, "--home", home], setting);
 		started.push(child);
 		child.ended.then((code) => {
 			if (code !== 0 && stopping === null) child.events.waitFor(() => false, saidMs).catch(fail);
@@ -101,7 +110,7 @@ export async function startSwarm(plan: SwarmPlan): Promise<Swarm> {
 			const model = worker.ownModel === false ? [] : ["--model", plan.model];
 			const args = ["join", joinUrl, ...model];
 			const holds = worker.hold.flatMap((hold) => ["--hold", hold]);
-			const child = await start(name, join(plan.home, name), [...args, ...holds, ...(worker.args ?? [])], worker.env);
+			const child = await start(name, join(plan.home, name), [...args, ...holds, ...(worker.args ?? [])], worker);
 			workers.push(child);
 			return child;
 		};

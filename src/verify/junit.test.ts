@@ -26,6 +26,7 @@ const report: VerifyReport = {
 		local: 1,
 		remote: -1,
 	},
+	wire: { messages: 16, wholeRows: 0, q14: 16, bytesSent: 160_992, bytesReceived: 1_277_952 },
 	served: { pairs: 100, bytes: 102_400, units: 0.1024, kvr: "0.0007168", nano: "716800" },
 	timing: { localTokensPerSecond: 25, remoteTokensPerSecond: 17, roundTrips: 32 },
 	verdict: "different",

@@ -85,6 +85,7 @@ async function compareRuns(
 		logits: { identical, sha256: digest.digest("hex"), ...measures },
 		partials: { pairs: 0, identical: 0, worst: 0 },
 		firstDivergence,
+		wire: { messages: 0, wholeRows: 0, q14: 0, bytesSent: 0, bytesReceived: 0 },
 		served: { pairs: 0, bytes: 0, units: 0, kvr: "0", nano: "0" },
 		timing: { localTokensPerSecond: (1000 * positions) / decodeMs, remoteTokensPerSecond: 0, roundTrips: 0 },
 		verdict: identical ? "identical" : equivalent ? "equivalent" : "different",

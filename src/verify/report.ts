@@ -33,6 +33,14 @@ export interface VerifyReport {
 	};
 	readonly partials: { readonly pairs: number; readonly identical: number; readonly worst: number };
 	readonly firstDivergence: Divergence | null;
+	/** Dispatches, how many of them ask for sums of whole rows (mode 1) and carry rows as q14; bytes of rows and of vectors. */
+	readonly wire: {
+		readonly messages: number;
+		readonly wholeRows: number;
+		readonly q14: number;
+		readonly bytesSent: number;
+		readonly bytesReceived: number;
+	};
 	readonly served: {
 		readonly pairs: number;
 		readonly bytes: number;

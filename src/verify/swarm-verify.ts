@@ -39,6 +39,8 @@ export interface SwarmVerifyOptions {
 	/** Empty: stop tokens are ignored. */
 	readonly stopTokens: readonly number[];
 	readonly textOf: (tokens: readonly number[]) => string;
+	/** Prompts decoded together in each run. @default one after the other in both */
+	readonly batch?: { readonly local: number; readonly remote: number };
 	/** Pairs computed here do not make the run incomplete. */
 	readonly allowFallback?: boolean;
 	readonly clock: Pick<Clock, "monotonic">;
@@ -58,7 +60,8 @@ export async function verifySwarm(options: SwarmVerifyOptions): Promise<VerifyRe
 	const local = await decodeAll(await options.openLocal(), "local", options);
 	const before = options.backbone.snapshot();
 	const remote = await decodeAll(await options.openRemote(), "remote", options);
-	const workers = workersSince(before, options.backbone.snapshot());
+	const after = options.backbone.snapshot();
+	const workers = workersSince(before, after);
 	const counts = remote.report.remote;
 	const partials = remote.report.partials;
 	if (counts === null || partials === null) {
@@ -96,6 +99,7 @@ export async function verifySwarm(options: SwarmVerifyOptions): Promise<VerifyRe
 		logits: compared.logits,
 		partials: { pairs: partials.pairs, identical: partials.identical, worst: partials.worst },
 		firstDivergence: close ? null : (divergenceOf(partials, options.prompts) ?? compared.firstDivergence),
+		wire: wireSince(before, after),
 		served: servedOf(
 			workers.reduce((sum, worker) => sum + worker.pairs, 0),
 			hidden,
@@ -109,25 +113,23 @@ export async function verifySwarm(options: SwarmVerifyOptions): Promise<VerifyRe
 	};
 }
 
-/** One prompt after the other, greedily, all logits kept; closes the decoder. */
+/** All prompts, `batch` of them together, greedily, all logits kept; closes the decoder. */
 async function decodeAll(
 	decoder: VerifiedDecoder,
 	run: "local" | "remote",
 	options: SwarmVerifyOptions,
 ): Promise<Runs> {
-	const { prompts, tokens, stopTokens, clock, signal } = options;
+	const { prompts, tokens, stopTokens, clock, signal, batch = { local: 1, remote: 1 } } = options;
+	const generate = (prompt: VerifiedPrompt) =>
+		decoder.generate(
+			{ prompt: prompt.tokens, maxTokens: tokens, sampling: greedy, stopTokens, logits: "keep" },
+			signal === undefined ? {} : { signal },
+		);
 	try {
 		const results: GenerationResult[] = [];
 		const startMs = clock.monotonic();
-		for (const prompt of prompts) {
-			const request = {
-				prompt: prompt.tokens,
-				maxTokens: tokens,
-				sampling: greedy,
-				stopTokens,
-				logits: "keep",
-			} as const;
-			results.push(await decoder.generate(request, signal === undefined ? {} : { signal }));
+		for (let first = 0; first < prompts.length; first += batch[run]) {
+			results.push(...(await Promise.all(prompts.slice(first, first + batch[run]).map(generate))));
 			signal?.throwIfAborted();
 			options.progress?.({ run, prompts: results.length });
 		}
@@ -179,7 +181,7 @@ function isComplete({ asked, answered, fallback }: RemoteCounts, expectedPairs: 
 	return asked === expectedPairs && answered === asked && fallback === 0;
 }
 
-/** Sequences are numbered from 1 in the order of the prompts: each decoder decodes them one after the other. */
+/** Sequences are numbered from 1 in the order in which each decoder was given the prompts. */
 function divergenceOf({ first }: PartialsReport, prompts: readonly VerifiedPrompt[]): Divergence | null {
 	if (first === null) return null;
 	const { sequence, position, layer, expert, worker, local, remote } = first;
@@ -202,6 +204,16 @@ function workersSince(before: BackboneSnapshot, after: BackboneSnapshot): Verify
 		});
 	}
 	return [...workers.values()];
+}
+
+function wireSince(before: BackboneSnapshot, after: BackboneSnapshot): VerifyReport["wire"] {
+	return {
+		messages: after.messages.sent - before.messages.sent,
+		wholeRows: after.messages.wholeRows - before.messages.wholeRows,
+		q14: after.messages.q14 - before.messages.q14,
+		bytesSent: after.tensorBytes.sent - before.tensorBytes.sent,
+		bytesReceived: after.tensorBytes.received - before.tensorBytes.received,
+	};
 }
 
 function servedOf(pairs: number, hidden: number): VerifyReport["served"] {

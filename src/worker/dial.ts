@@ -197,5 +197,15 @@ function endingOf(closeCode: number, reason: string): Ending {
 
 function saidGoodbye(code: string, text: string): KvasirError {
 	if (code === "key_in_use") return new KvasirError("key_in_use", `Cannot serve: ${text}`);
+	if (code === "self_check") {
+		return new KvasirError("version", `Cannot serve: ${text}`, {
+			hint: "This Kvasir and the backbone's have different kernels: update the older of the two",
+		});
+	}
+	if (code === "engine_class") {
+		return new KvasirError("not_admitted", `Cannot serve: ${text}`, {
+			hint: "Join with --engine canonical, or ask the backbone's operator to take this one (backbone dispatch --accept)",
+		});
+	}
 	return new KvasirError("closed", `Cannot go on serving: the backbone said goodbye for good (${code}: ${text})`);
 }

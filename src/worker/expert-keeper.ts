@@ -7,7 +7,7 @@ import type { Random } from "../io/random.ts";
 import type { Model } from "../model/model.ts";
 import { type Manifest, manifestBytesMax, openManifest } from "../protocol/manifest.ts";
 import type { Assign, ExpertRange, ModelFacts } from "../protocol/messages.ts";
-import { type ExpertSource, fileSource, sliceSource } from "./expert-source.ts";
+import { type ExpertSource, fileSource, seedSource, sliceSource } from "./expert-source.ts";
 import { expertsOf, HeldExperts } from "./held-experts.ts";
 import { LateEngine } from "./late-engine.ts";
 import { changeHoldings } from "./load-experts.ts";
@@ -34,7 +34,7 @@ export type Hold = (model: Pick<ModelFacts, "layers" | "experts">) => readonly E
 export interface KeeperParts {
 	readonly engine: ExpertEngine;
 	/** The file at hand; null: experts come as slices. */
-	readonly model: Pick<Model, "name" | "modelId" | "weights"> | null;
+	readonly model: Pick<Model, "name" | "modelId" | "weights" | "weightsKind"> | null;
 	/** null: what the backbone assigns. */
 	readonly hold: Hold | null;
 	/** null: nothing can be fetched, and a file is not compared with a manifest. */
@@ -66,7 +66,8 @@ export class ExpertKeeper {
 
 	constructor(parts: KeeperParts) {
 		this.#parts = parts;
-		if (parts.model !== null) this.#source = fileSource(parts.model);
+		const { model } = parts;
+		if (model !== null) this.#source = model.weightsKind === "synthetic" ? seedSource(model) : fileSource(model);
 	}
 
 	/** The model that is held, or will be; null before the first backbone where no file says. */
@@ -74,10 +75,17 @@ export class ExpertKeeper {
 		return this.#parts.model?.modelId ?? this.#model?.modelId ?? null;
 	}
 
-	/** Loads what the operator wants from the file at hand. Throws what loading throws. */
-	async loadOwn(model: Pick<ModelFacts, "layers" | "experts">): Promise<void> {
+	/**
+	 * Loads what the operator wants from the file at hand. Throws what loading throws.
+	 *
+	 * @param hasLinks whether somebody is there to hear of a set that grows
+	 */
+	async loadOwn(model: Pick<ModelFacts, "layers" | "experts">, hasLinks: () => boolean): Promise<void> {
 		const { hold, signal } = this.#parts;
-		if (hold !== null) await this.#change(hold(model), signal, () => {});
+		const onLoaded = () => {
+			if (hasLinks()) this.#tellSoon();
+		};
+		if (hold !== null) await this.#change(hold(model), signal, onLoaded);
 	}
 
 	/** The main backbone's model: without a file it is adopted, and another one before is dropped. Throws `model_mismatch`, `model_missing`. */

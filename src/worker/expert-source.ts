@@ -52,6 +52,11 @@ export function fileSource({ name, weights }: Pick<Model, "name" | "weights">): 
 	};
 }
 
+/** Weights made from a seed: whoever has the seed has the same, so there is nothing to compare. */
+export function seedSource({ weights }: Pick<Model, "weights">): ExpertSource {
+	return { bytesOf: () => null, expert: (layer, expert) => weights.expert(layer, expert) };
+}
+
 /** The gateway: slices by the digests of a manifest that is believed. Throws `model_mismatch` for a manifest of another geometry. */
 export function sliceSource(manifest: Manifest, model: ModelFacts, parts: Omit<FetchParts, "signal">): ExpertSource {
 	const layouts = layoutsOf(manifest, model);

@@ -48,7 +48,7 @@ export interface ServeParts {
 	readonly onAssign?: (assign: Assign) => void;
 	readonly onDrain?: (reason: string) => void;
 	/** Tests only: flips one value of every answer for this expert, so that audits have something to find. */
-	readonly corrupt?: { readonly layer: number; readonly expert: number } | undefined;
+	readonly corrupt?: { readonly layer: number; readonly expert: number | "all" } | undefined;
 }
 
 /** A session being served. */
@@ -192,12 +192,12 @@ function corruptAnswer(
 	vectors: Float32Array,
 	{ layer, mode, rowIndex, expert }: Dispatch,
 	hidden: number,
-	wrong: { readonly layer: number; readonly expert: number },
+	wrong: { readonly layer: number; readonly expert: number | "all" },
 ): void {
 	if (layer !== wrong.layer) return;
+	const starts = new Set<number>();
 	expert.forEach((id, pair) => {
-		if (id !== wrong.expert) return;
-		const at = (mode === 1 ? rowIndex[pair]! : pair) * hidden;
-		vectors[at] = vectors[at] === 0 ? 1 : -vectors[at]!;
+		if (wrong.expert === "all" || id === wrong.expert) starts.add((mode === 1 ? rowIndex[pair]! : pair) * hidden);
 	});
+	for (const at of starts) vectors[at] = vectors[at] === 0 ? 1 : -vectors[at]!;
 }

@@ -33,7 +33,7 @@ export interface WorkerParts {
 	/** The wallet to be paid, 32 bytes. */
 	readonly payout: Uint8Array;
 	/** The model file at hand; null: experts come as slices over the gateway. */
-	readonly model: Pick<Model, "name" | "modelId" | "shape" | "weights"> | null;
+	readonly model: Pick<Model, "name" | "modelId" | "shape" | "weights" | "weightsKind"> | null;
 	/** What to hold, from --hold (`parseHold`); null: what the backbone assigns. */
 	readonly hold: Hold | null;
 	/** How slices and manifests are fetched; absent: not at all. */
@@ -51,7 +51,7 @@ export interface WorkerParts {
 	readonly signal: AbortSignal;
 	readonly onEvent?: (event: WorkerEvent) => void;
 	/** Tests only (NODE_ENV=test): answers wrongly for this expert. */
-	readonly corrupt?: { readonly layer: number; readonly expert: number } | undefined;
+	readonly corrupt?: { readonly layer: number; readonly expert: number | "all" } | undefined;
 }
 
 /** Everything about a worker at one moment, as one plain value. */
@@ -81,7 +81,13 @@ export interface Worker {
 	snapshot(): WorkerSnapshot;
 }
 
-/** Loads what a file at hand has of the wanted experts, then keeps a link to the gateway's backbone and to those it vouches for. Throws what loading throws. */
+/** Loading that takes longer goes on beside the links: experts are served as they become ready. */
+const linkAfterMs = 1_000;
+
+/**
+ * Loads what a file at hand has of the wanted experts, and keeps a link to the gateway's backbone and to those it vouches for.
+ * Throws what loading throws; once there are links, that ends the worker.
+ */
 export async function startWorker(parts: WorkerParts): Promise<Worker> {
 	const failed = new AbortController();
 	const hooks: KeeperHooks = { onChanged() {}, onShort() {} };
@@ -94,7 +100,17 @@ export async function startWorker(parts: WorkerParts): Promise<Worker> {
 		onShort: (state) => hooks.onShort(state),
 		onFailed: (error) => failed.abort(error),
 	});
-	if (parts.model !== null) await keeper.loadOwn(parts.model.shape);
+	let hasLinks = false;
+	if (parts.model !== null) {
+		const loading = keeper.loadOwn(parts.model.shape, () => hasLinks);
+		const loaded = new AbortController();
+		const late = parts.clock.sleep(linkAfterMs, loaded.signal).catch(() => {});
+		await Promise.race([loading, late]).finally(() => loaded.abort());
+		loading.catch((error: unknown) => {
+			if (!parts.signal.aborted) failed.abort(error);
+		});
+	}
+	hasLinks = true;
 	return new LinkedWorker(parts, keeper, hooks, failed.signal);
 }
 

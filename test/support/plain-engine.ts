@@ -97,7 +97,7 @@ export interface PlainDims {
 export function plainModel(
 	{ layers, experts, hidden, width }: PlainDims,
 	modelId: Uint8Array,
-): Pick<Model, "name" | "modelId" | "shape" | "weights"> {
+): Pick<Model, "name" | "modelId" | "shape" | "weights" | "weightsKind"> {
 	const matrix = (seed: number, outputs: number, inputs: number): WeightMatrix => {
 		const random = seededRandom(seed);
 		const values = Float32Array.from({ length: outputs * inputs }, () => random.uniform() - 0.5);
@@ -114,5 +114,5 @@ export function plainModel(
 		},
 	} as Model["weights"];
 	const shape = { layers, experts, hidden, topK: 2, expertWidth: width } as Model["shape"];
-	return { name: "plain", modelId, shape, weights };
+	return { name: "plain", modelId, shape, weights, weightsKind: "file" };
 }

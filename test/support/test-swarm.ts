@@ -36,7 +36,7 @@ export async function draftsIn(home: string): Promise<string[]> {
 
 /** What `backbone dispatch --prompt` says at its end. */
 export interface Done {
-	readonly answers: readonly { tokens: number[]; finish: string; logitsSha256: string }[];
+	readonly answers: readonly { text: string; tokens: number[]; finish: string; logitsSha256: string }[];
 	readonly remote: {
 		asked: number;
 		answered: number;

@@ -12,7 +12,7 @@ import type { WorkerLink } from "./worker-link.ts";
 export interface DispatchAccount {
 	/** The answer was asked for, in time and finite: it is paid. False: that could not be written down, and it may not be used. */
 	paid(worker: WorkerLink, id: number, pairs: number, answerHash: Uint8Array): boolean;
-	unpaid(worker: WorkerLink, id: number, reason: "late" | "non_finite" | "cancelled_late"): void;
+	unpaid(worker: WorkerLink, id: number, reason: "late" | "non_finite" | "cancelled_late" | "quarantined"): void;
 	/** Refused, or its link ended: nothing to pay. */
 	void(worker: WorkerLink, id: number): void;
 }

@@ -5,6 +5,7 @@ import type { KeyPair } from "../io/crypto.ts";
 import type { Random } from "../io/random.ts";
 import { parseVerdict, type ReceiptSubmission, type ReceiptVerdict, submissionJson } from "../ledger/submission.ts";
 import { signRequest } from "../protocol/request-authorization.ts";
+import { serverTime } from "../protocol/server-time.ts";
 
 /** Where a hub's API is, and which ledger it keeps: told to each connection parked there. */
 export interface HubFacts {
@@ -34,17 +35,27 @@ export function createHubApi({ identity, clock, random }: { identity: KeyPair; c
 		maxResponseSize: answerBytesMax,
 	});
 	const path = "/receipts";
+	const time = serverTime(clock);
+	const post = (url: URL, body: Uint8Array) =>
+		request(url, {
+			dispatcher,
+			method: "POST",
+			headers: {
+				"content-type": "application/json",
+				authorization: signRequest({ method: "POST", path, body }, { identity }, { clock: time.clock, random }),
+			},
+			body,
+		});
 	return {
 		async postReceipt({ host, apiPort }, submission) {
 			const body = Buffer.from(JSON.stringify(submissionJson(submission)));
-			const authorization = signRequest({ method: "POST", path, body }, { identity }, { clock, random });
+			const url = `http://${bracketed(host)}:${apiPort}`;
 			try {
-				const response = await request(new URL(path, `http://${bracketed(host)}:${apiPort}`), {
-					dispatcher,
-					method: "POST",
-					headers: { "content-type": "application/json", authorization },
-					body,
-				});
+				let response = await post(new URL(path, url), body);
+				if (response.statusCode === 401 && time.learn(response.headers)) {
+					await response.body.dump();
+					response = await post(new URL(path, url), body);
+				}
 				const text = await response.body.text();
 				if (response.statusCode !== 200 && response.statusCode !== 422) {
 					throw new KvasirError("network", `Cannot post a receipt: the hub answered ${response.statusCode}`);

@@ -159,6 +159,11 @@ export class RequestRun {
 		const { account, accepted } = this.#parts;
 		const { id, partials, digest, elapsedMs } = outcome;
 		const worker = planned.holder;
+		if (worker.quarantined) {
+			// Asked before an audit of this worker failed: what it says now is neither used nor paid.
+			account.unpaid(worker, id, "quarantined");
+			return "quarantined";
+		}
 		const placed = this.#buffer.place(planned, partials);
 		if (placed === "malformed") {
 			account.void(worker, id);

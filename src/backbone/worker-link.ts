@@ -134,10 +134,14 @@ export class WorkerLink implements Holder {
 		return Math.min(tensorBytesMax, this.#limits.inFlightBytesMax / 2, paced);
 	}
 
+	/** An audit of its key failed, and its time is not over. */
+	get quarantined(): boolean {
+		return this.#clock.monotonic() < this.quarantinedUntilMs;
+	}
+
 	/** May it be asked now? */
 	get usable(): boolean {
-		const now = this.#clock.monotonic();
-		return !this.draining && now >= this.quarantinedUntilMs && now >= this.#pausedUntilMs;
+		return !this.draining && !this.quarantined && this.#clock.monotonic() >= this.#pausedUntilMs;
 	}
 
 	/** Starts with the experts named in `hello`; false when they reach outside the model. */

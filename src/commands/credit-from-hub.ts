@@ -7,6 +7,7 @@ import { type Diverged, parsePage } from "../ledger/entry.ts";
 import type { GatewayStore } from "../ledger/gateway-store.ts";
 import { type FetchEntries, type PollerState, pollCredits } from "../ledger/poller.ts";
 import { signRequest } from "../protocol/request-authorization.ts";
+import { serverTime } from "../protocol/server-time.ts";
 import { formatHostPort, type HostPort } from "./readers.ts";
 
 const pageBytesMax = 4 * 2 ** 20;
@@ -48,15 +49,22 @@ export function creditFromHub(parts: CreditParts): { state(): PollerState; close
 }
 
 function fetchFrom({ hubApi, secret, clock, random }: CreditParts, dispatcher: Agent): FetchEntries {
+	const time = serverTime(clock);
 	return async ({ after, hash, limit, waitMs }, signal) => {
 		const path = `/ledger/entries?after=${after}&hash=${hash}&limit=${limit}&wait=${waitMs}`;
-		const response = await request(`http://${formatHostPort(hubApi)}${path}`, {
-			dispatcher,
-			signal,
-			headersTimeout: waitMs + answerMarginMs,
-			bodyTimeout: answerMarginMs,
-			headers: { authorization: signRequest({ method: "GET", path }, { secret }, { clock, random }) },
-		});
+		const get = () =>
+			request(`http://${formatHostPort(hubApi)}${path}`, {
+				dispatcher,
+				signal,
+				headersTimeout: waitMs + answerMarginMs,
+				bodyTimeout: answerMarginMs,
+				headers: { authorization: signRequest({ method: "GET", path }, { secret }, { clock: time.clock, random }) },
+			});
+		let response = await get();
+		if (response.statusCode === 401 && time.learn(response.headers)) {
+			await response.body.dump();
+			response = await get();
+		}
 		const body = (await response.body.json()) as Diverged;
 		if (response.statusCode === 200) return parsePage(body);
 		if (response.statusCode === 409 && "diverged" in body) return body;

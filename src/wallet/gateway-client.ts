@@ -7,6 +7,7 @@ import type { KeyPair } from "../io/crypto.ts";
 import type { Random } from "../io/random.ts";
 import { claimText } from "../protocol/claim-text.ts";
 import { signRequest } from "../protocol/request-authorization.ts";
+import { serverTime } from "../protocol/server-time.ts";
 import {
 	balanceSchema,
 	creditsSchema,
@@ -118,18 +119,25 @@ async function ask<S extends z.ZodType>(
 ): Promise<z.output<S>> {
 	const { origin, path } = call;
 	const method = call.body === undefined ? "GET" : "POST";
-	const authorization =
-		call.signer === undefined ? undefined : signRequest({ method, path }, { identity: call.signer }, parts);
-	const { status, text } = await exchange(parts, call, {
-		method,
-		headers: {
-			accept: "application/json",
-			...(authorization === undefined ? {} : { authorization }),
-			...(call.body === undefined ? {} : { "content-type": "application/json" }),
-		},
-		...(call.body === undefined ? {} : { body: JSON.stringify(call.body) }),
-		...(signal === undefined ? {} : { signal }),
-	});
+	const time = serverTime(parts.clock);
+	const send = () => {
+		const by = { clock: time.clock, random: parts.random };
+		const authorization =
+			call.signer === undefined ? undefined : signRequest({ method, path }, { identity: call.signer }, by);
+		return exchange(parts, call, {
+			method,
+			headers: {
+				accept: "application/json",
+				...(authorization === undefined ? {} : { authorization }),
+				...(call.body === undefined ? {} : { "content-type": "application/json" }),
+			},
+			...(call.body === undefined ? {} : { body: JSON.stringify(call.body) }),
+			...(signal === undefined ? {} : { signal }),
+		});
+	};
+	let answer = await send();
+	if (answer.status === 401 && time.learn(answer.headers)) answer = await send();
+	const { status, text } = answer;
 	if (status !== 200) throw refusedBy(origin, status, text);
 	const parsed = schema.safeParse(jsonOrNull(text));
 	if (parsed.success) return parsed.data;
@@ -149,7 +157,8 @@ async function exchange(parts: GatewayClientParts, { origin, path }: Call, optio
 	const through = parts.dispatcher === undefined ? {} : { dispatcher: parts.dispatcher };
 	try {
 		const response = await request(origin + path, { ...options, ...timeouts, ...through });
-		return { status: response.statusCode, text: await boundedText(response.body) };
+		const { statusCode: status, headers } = response;
+		return { status, headers, text: await boundedText(response.body) };
 	} catch (cause) {
 		if (cause instanceof KvasirError || (options.signal instanceof AbortSignal && options.signal.aborted)) throw cause;
 		throw new KvasirError("network", `Cannot reach the gateway at ${origin}: ${(cause as Error).message}`, {

@@ -110,7 +110,8 @@ export function expertVector(layer: number, expert: number, row: Float32Array): 
 	return row.map((value) => value * (expert + 1) + layer);
 }
 
-function scriptedAnswer(dispatch: Dispatch, hidden: number): Float32Array {
+/** What an honest scripted worker answers: vectors, or in mode 1 weighted sums. */
+export function scriptedAnswer(dispatch: Dispatch, hidden: number): Float32Array {
 	const rows = new Float32Array(new Uint8Array(dispatch.rows).buffer);
 	const row = (index: number) => rows.subarray(index * hidden, (index + 1) * hidden);
 	const count = dispatch.mode === 1 ? dispatch.rowCount : dispatch.expert.length;

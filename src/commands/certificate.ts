@@ -31,7 +31,8 @@ export function watchCertificate(
 	{ clock, log, onHangup }: Pick<Context, "clock" | "log" | "onHangup">,
 	use: (certificate: Certificate) => void,
 ): () => void {
-	if (files.plain) return () => {};
+	// Nothing to read again, and no reason to end.
+	if (files.plain) return onHangup(() => {});
 	let known = "";
 	let cancel = () => {};
 	const reload = async (always: boolean) => {

@@ -17,6 +17,8 @@ export interface Host {
 	/** Milliseconds of CPU time used so far, by all threads. */
 	cpuMs(): number;
 	onSignal(name: "SIGINT" | "SIGTERM" | "SIGHUP", fn: () => void): () => void;
+	/** Calls `fn`, which may not wait for anything, when the process ends; the last one given is called first. */
+	onExit(fn: () => void): () => void;
 	/** Ends the process at once. */
 	exit(code: number): void;
 }
@@ -43,10 +45,17 @@ export async function runOnThisProcess(): Promise<void> {
 			process.on(name, fn);
 			return () => process.off(name, fn);
 		},
+		onExit(fn) {
+			process.prependListener("exit", fn);
+			return () => process.off("exit", fn);
+		},
 		exit: (code) => process.exit(code),
 	};
 	// A reader that went away (`| head`) ends nothing but the printing.
 	for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {});
+	const { usesColour } = await import("./output.ts");
+	// The libraries that colour know this variable alone; they read it when they are loaded.
+	if (!usesColour(host.env, host.stdout)) process.env.FORCE_COLOR = "0";
 	const { runProgram, reportFailure } = await import("./program.ts");
 	process.on("uncaughtException", (error) => process.exit(reportFailure(host, error)));
 	process.on("unhandledRejection", (error) => process.exit(reportFailure(host, error)));

@@ -37,9 +37,11 @@ export const joinCommand = defineCommand({
 			import("./open-join.ts"),
 			import("./worker-view.ts"),
 		]);
+		let redial = () => {};
+		const offHangup = context.onHangup(() => redial());
 		const view = await openWorkerView(context);
 		const joined = await openJoin({ ...context, log: view.log }, chosen, url!, view.onEvent);
-		const offHangup = context.onHangup(() => joined.worker.redial());
+		redial = () => joined.worker.redial();
 		const offNetwork = watchNetwork(context.clock, ownAddresses, () => joined.worker.redial());
 		try {
 			view.show(joined.worker);

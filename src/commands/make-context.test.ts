@@ -22,6 +22,21 @@ describe("makeContext()", () => {
 		expect(await close()).toBe(code);
 	});
 
+	it("SIGHUP is for those who listen; without any, it asks to drain as the others do", async () => {
+		const host = memoryHost([]);
+		const { context, close } = await open(host);
+		let heard = 0;
+		const off = context.onHangup(() => heard++);
+		host.send("SIGHUP");
+		expect([heard, context.signal.aborted]).toEqual([1, false]);
+		off();
+		host.send("SIGHUP");
+		expect([heard, context.signal.aborted]).toEqual([1, true]);
+		host.send("SIGHUP");
+		expect(host.exits).toEqual([129]);
+		expect(await close()).toBe(129);
+	});
+
 	it("drains when the parent that holds its stdin is gone", async () => {
 		const host = memoryHost([], { env: { KVASIR_PARENT: "stdin" } });
 		const { context, close } = await open(host);

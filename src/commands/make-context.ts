@@ -18,7 +18,7 @@ export interface OpenContext {
 	close(): Promise<number | undefined>;
 }
 
-/** Builds what a command gets, and ties signals to it: the first asks to drain, the second quits. */
+/** Builds what a command gets, and ties signals to it: the first asks to drain, the second quits. SIGHUP is for those who listen; nobody: the terminal is gone, so it drains. */
 export async function makeContext(parts: {
 	host: Host;
 	global: GlobalOptions;
@@ -35,13 +35,22 @@ export async function makeContext(parts: {
 	});
 	const stop = new AbortController();
 	let signalCode: number | undefined;
-	const onStop = (name: "SIGINT" | "SIGTERM", code: number) =>
-		host.onSignal(name, () => {
-			if (signalCode !== undefined) return host.exit(code);
-			signalCode = code;
-			stop.abort(new Error(name));
-		});
-	const offs = [onStop("SIGINT", 130), onStop("SIGTERM", 143), watchParent(host, stop)];
+	const onStop = (name: string, code: number) => {
+		if (signalCode !== undefined) return host.exit(code);
+		signalCode = code;
+		stop.abort(new Error(name));
+	};
+	const hangups = new Set<() => void>();
+	const onHangup = () => {
+		if (hangups.size === 0) return onStop("SIGHUP", 129);
+		for (const fn of hangups) fn();
+	};
+	const offs = [
+		host.onSignal("SIGINT", () => onStop("SIGINT", 130)),
+		host.onSignal("SIGTERM", () => onStop("SIGTERM", 143)),
+		host.onSignal("SIGHUP", onHangup),
+		watchParent(host, stop),
+	];
 	const context: Context = {
 		home,
 		global,
@@ -50,7 +59,10 @@ export async function makeContext(parts: {
 		random: systemRandom,
 		log,
 		signal: stop.signal,
-		onHangup: (fn) => host.onSignal("SIGHUP", fn),
+		onHangup(fn) {
+			hangups.add(fn);
+			return () => hangups.delete(fn);
+		},
 		emit(event, text) {
 			if (global.json) printJson(host, event);
 			else if (text !== undefined && !global.quiet) host.stderr.write(`${text}\n`);

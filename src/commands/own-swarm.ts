@@ -21,10 +21,14 @@ const drainMs = 5_000;
 
 /** Starts gateway, hub and workers of this very program as child processes on loopback. */
 export async function startOwnSwarm(
-	{ host, clock, home }: Context,
+	{ host, clock, home, signal }: Context,
 	{ model, ...plan }: Pick<SwarmPlan, "home" | "backbones" | "workers" | "model" | "workersVia">,
 ): Promise<Swarm> {
 	const reference = await resolveModel(home, model);
+	const kills: (() => void)[] = [];
+	host.onExit(() => {
+		for (const kill of kills) kill();
+	});
 	return startSwarm({
 		...plan,
 		// The children have homes of their own, where names registered in ours mean nothing.
@@ -33,6 +37,8 @@ export async function startOwnSwarm(
 		cliPath: fileURLToPath(builtUrl(import.meta.url, "../../bin/kvasir.js")),
 		env: childEnvironment(host.env),
 		clock,
+		signal,
+		onSpawn: (kill) => kills.push(kill),
 	});
 }
 
@@ -59,7 +65,7 @@ export function withOwnSwarm<T>(
 	shape: ModelDims,
 	work: (hub: HostPort, identity: KeyPair) => Promise<T>,
 ): Promise<T> {
-	return withTemporaryFolder(async (folder) => {
+	return withTemporaryFolder(context.host, async (folder) => {
 		const identity = await loadNodeKey(folder);
 		const swarm = await context.progress("starting workers", () =>
 			startOwnSwarm(context, {

@@ -54,7 +54,7 @@ const lookMs = 50;
 /** Decodes a prompt through a swarm of five processes and again locally; waits until the work stands in the wallets. */
 export function runDemo(context: Context, options: DemoOptions, say: (label: string) => void): Promise<DemoReport> {
 	const startMs = context.clock.monotonic();
-	return withTemporaryFolder(async (folder) => {
+	return withTemporaryFolder(context.host, async (folder) => {
 		const opened = await openNamedModel(folder, model);
 		await opened.weights.close();
 		const { shape } = opened;

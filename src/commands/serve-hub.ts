@@ -33,6 +33,8 @@ export const serveHubCommand = defineCommand({
 	},
 	example: "kvasir serve-hub --relay 127.0.0.1:7301 --api 127.0.0.1:7302 --backbone-key KEY",
 	async run(context, options) {
+		// Nothing to read again, and no reason to end.
+		context.onHangup(() => {});
 		await makePrivateFolder(context.home);
 		const { clock, random, log } = context;
 		const [{ openHubLedger }, { startHub }, { makeSecret }, { hubLedgerRoutes, relayStore }] = await Promise.all([
@@ -62,7 +64,10 @@ export const serveHubCommand = defineCommand({
 				{ ...event, secretFile },
 				`hub: relay ${formatHostPort(hub.relay)}, api ${formatHostPort(hub.api)}, secret in ${secretFile}`,
 			);
+			// The hub reads nothing that could change; without a listener the signal would end it.
+			const offHangup = context.onHangup(() => log.info({}, "nothing to reload"));
 			await untilStopped(context);
+			offHangup();
 			await hub.drain(drainMs);
 			await hub.close();
 			return {};

@@ -14,6 +14,10 @@ export interface ChildSetting {
 	/** A complete environment; nothing is inherited. */
 	readonly env: Readonly<Record<string, string | undefined>>;
 	readonly clock: Clock;
+	/** Aborted: no child is waited for or kept any more. */
+	readonly signal?: AbortSignal;
+	/** Told how to end each child at once, for a program that ends without a word. */
+	readonly onSpawn?: (kill: () => void) => void;
 }
 
 /** A kvasir command running as a process of its own. */
@@ -45,6 +49,9 @@ export async function startChild(name: string, args: readonly string[], setting:
 		stdio: ["pipe", "pipe", "pipe"],
 	});
 	child.stdin.on("error", () => {});
+	setting.onSpawn?.(() => child.kill("SIGKILL"));
+	const end = () => child.kill("SIGKILL");
+	setting.signal?.addEventListener("abort", end, { once: true });
 	const stderr = keepTail(child, stderrTailBytes);
 	const ended = exitOf(child);
 	const events = readEvents(child.stdout, { clock: setting.clock, name, problem: stderr });
@@ -55,6 +62,7 @@ export async function startChild(name: string, args: readonly string[], setting:
 		cancel();
 	};
 	try {
+		if (setting.signal?.aborted) end();
 		const listening = await events.waitFor((event) => event.event === "listening", listeningMs);
 		return {
 			name,
@@ -72,6 +80,8 @@ export async function startChild(name: string, args: readonly string[], setting:
 		child.kill("SIGKILL");
 		await ended;
 		throw error;
+	} finally {
+		setting.signal?.removeEventListener("abort", end);
 	}
 }
 

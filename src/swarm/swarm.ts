@@ -45,7 +45,7 @@ export interface Swarm {
 	addWorker(plan: WorkerPlan): Promise<Child>;
 	/** Starts a backbone of this swarm; its home must hold the node key of one of `backbones`. */
 	startBackbone(home: string, args: readonly string[]): Promise<Child>;
-	/** Rejects when a process ends by itself, with what it said: whoever waits for the swarm races against it. */
+	/** Rejects when a process ends by itself, with what it said, and when `signal` is aborted: whoever waits for the swarm races against it. */
 	readonly failure: Promise<never>;
 	/** Workers first, then backbones, gateway and hub; no process is left. Safe to call twice. */
 	stop(): Promise<void>;
@@ -79,6 +79,7 @@ export async function startSwarm(plan: SwarmPlan): Promise<Swarm> {
 		fail = reject;
 	});
 	failure.catch(() => {});
+	plan.signal?.addEventListener("abort", () => fail(plan.signal!.reason), { once: true });
 	const stop = () => {
 		stopping ??= stopAll(started);
 		return stopping;

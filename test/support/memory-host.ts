@@ -35,6 +35,7 @@ export function memoryHost(
 			listeners.set(name, fns.add(fn));
 			return () => fns.delete(fn);
 		},
+		onExit: () => () => {},
 		exit: (code) => void exits.push(code),
 		exits,
 		out: stdout.text,

@@ -57,9 +57,8 @@ function whatFollows(commands: readonly CommandSpec[]): Follow {
 		if (!words.includes(word)) words.push(word);
 	};
 	for (const { path, options } of commands) {
-		const [first, second] = path.split(" ") as [string, string?];
-		add("", first);
-		if (second) add(first, second);
+		const words = path.split(" ");
+		for (const [index, word] of words.entries()) add(words.slice(0, index).join(" "), word);
 		for (const spec of Object.values({ ...options, ...globalOptions })) add(path, `--${flagName(spec)}`);
 	}
 	return follow;

@@ -1,8 +1,8 @@
 import { formatTable } from "../ui/table.ts";
 import { defineCommand } from "./command.ts";
 import { readConfigFile } from "./config-file.ts";
-import { flagName, toggle } from "./options.ts";
-import { resolveSettings } from "./settings.ts";
+import { flagName, type OptionSpecs, toggle } from "./options.ts";
+import { globalOptions, resolveSettings } from "./settings.ts";
 
 interface Row {
 	readonly section: string;
@@ -23,15 +23,19 @@ export const configShowCommand = defineCommand({
 		const commands = await context.declarations();
 		const file = await readConfigFile(context.home, async () => commands);
 		const rows = new Map<string, Row>();
-		for (const { section, options } of commands) {
-			const settings = resolveSettings(section, options, {
-				flags: {},
-				env: context.host.env,
-				file: file[section] ?? {},
-			});
+		const { home: _, ...everywhere } = globalOptions;
+		const declared = [{ section: null, options: everywhere }, ...commands];
+		for (const { section, options } of declared as readonly { section: string | null; options: OptionSpecs }[]) {
+			const sources = { flags: {}, env: context.host.env, file: file[section ?? ""] ?? {} };
+			const settings = resolveSettings(section, options, sources);
 			for (const [key, setting] of Object.entries(settings)) {
 				const name = flagName(options[key]!);
-				rows.set(`${section}.${name}`, { section, key: name, value: setting.value ?? null, origin: setting.origin });
+				rows.set(`${section}.${name}`, {
+					section: section ?? "",
+					key: name,
+					value: setting.value ?? null,
+					origin: setting.origin,
+				});
 			}
 		}
 		return { data: { home: context.home, withOrigin: origin, settings: [...rows.values()] } };

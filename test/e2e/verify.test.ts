@@ -4,6 +4,8 @@ import { describe, expect, it } from "vitest";
 import { packagePath } from "../../src/io/built.ts";
 import { runCli } from "../support/run-cli.ts";
 import { temporaryHome } from "../support/temporary-home.ts";
+import { backboneHome, testSwarm } from "../support/test-swarm.ts";
+import { until } from "../support/until.ts";
 
 const reference = (name: string) => packagePath(`fixtures/reference/${name}`);
 const tiny = packagePath("fixtures/tiny/kvasir-tiny-35moe-Q4_K_M.gguf");
@@ -59,6 +61,36 @@ describe("kvasir verify", () => {
 		expect(some.json().data).toMatchObject({ remote: { layers: [1, 3], asked: 8 * 2 * 4 }, verdict: "identical" });
 		const none = await runCli(["verify", "--workers", "1", "--layers", "7", "--json"], { deadlineMs: 90_000 });
 		expect({ code: none.code, error: none.json().error?.code }).toEqual({ code: 2, error: "usage" });
+	});
+});
+
+describe("kvasir verify --hub", () => {
+	it("uses the workers of a hub that lists the home's key, and the work is paid", async () => {
+		const home = await temporaryHome();
+		const swarm = await testSwarm(home, { workers: [{ hold: ["all:0-7"] }, { hold: ["all:8-15"] }] });
+		const args = ["verify", "--hub", swarm.hubRelay, "--home", backboneHome(home), "--tokens", "4", "--json"];
+		const { code, json } = await runCli(args, { deadlineMs: 120_000 });
+		const { data } = json();
+		expect({ code, verdict: data.verdict }).toEqual({ code: 0, verdict: "identical" });
+		expect(data.remote.workers).toHaveLength(2);
+		const { payout, worker } = swarm.workers[0]!.listening;
+		const { pairs } = data.remote.workers.find(({ key }: { key: string }) => key === worker);
+		let pending = "0";
+		await until(async () => {
+			const balance = await runCli([
+				"wallet",
+				"balance",
+				String(payout),
+				"--gateway",
+				swarm.gatewayUrl,
+				"--home",
+				home,
+				"--json",
+			]);
+			pending = balance.json().data.nano.pending;
+			return pending !== "0";
+		}, "the credit");
+		expect(pending).toBe(String(pairs * 256 * 4 * 7));
 	});
 });
 

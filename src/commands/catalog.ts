@@ -161,6 +161,11 @@ export const catalog: readonly CatalogEntry[] = [
 		load: async () => (await import("./model-inspect.ts")).modelInspectCommand,
 	},
 	{
+		path: "model manifest",
+		summary: "the SHA-256 of every expert's slice, as workers check them",
+		load: async () => (await import("./model-manifest.ts")).modelManifestCommand,
+	},
+	{
 		path: "bench decode",
 		summary: "milliseconds per token, local and remote, and where they go",
 		load: async () => (await import("./bench-decode.ts")).benchDecodeCommand,

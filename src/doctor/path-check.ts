@@ -50,8 +50,10 @@ export function pathCheck({ dial, identity, clock, random, idleMs = idleMsDefaul
 			const seconds = Math.round((clock.monotonic() - startMs) / 1000);
 			const tripMs = link.roundTripMs;
 			link.close(closeCodes.normal, "doctor");
-			if (said === "key_in_use") {
-				return { state: "ok", found: "a worker of this home serves over it now" };
+			if (said !== null) {
+				const found =
+					said === "key_in_use" ? "a worker of this home serves over it now" : `a backbone answers (${said})`;
+				return { state: "ok", found };
 			}
 			if (end !== null) {
 				return {

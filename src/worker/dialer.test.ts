@@ -9,6 +9,7 @@ import { bytes, sampleWelcomeBody } from "../../test/support/sample-messages.ts"
 import type { KvasirError } from "../errors.ts";
 import { addressOf } from "../io/base58.ts";
 import { systemClock } from "../io/clock.ts";
+import { openOutbound } from "../io/outbound.ts";
 import { systemRandom } from "../io/random.ts";
 import { checkAuthorization } from "../protocol/authorization.ts";
 import { acceptHandshake, dialHandshake } from "../protocol/handshake.ts";
@@ -96,6 +97,15 @@ describe("webSocketDialer()", () => {
 		const error = await failure(url);
 		expect([error.code, error.facts.retryAfterMs]).toEqual([code, retryAfterMs]);
 		expect(error.hint).toBeTruthy();
+	});
+
+	it("gives up a proxy that takes the connection and says nothing", async () => {
+		const proxy = createTcpServer((socket) => socket.on("error", () => {}));
+		const where = await listening(proxy);
+		const outbound = openOutbound(new URL("wss://gate.example"), { env: { HTTPS_PROXY: where.replace("ws", "http") } });
+		closing.push(() => void outbound.close());
+		const clock = { ...systemClock, after: (ms: number, fn: () => void) => systemClock.after(ms / 100, fn) };
+		expect(await failure("wss://gate.example", { outbound, clock })).toMatchObject({ code: "timeout" });
 	});
 
 	it("tries once more with the gateway's time when its own clock is wrong, and warns", async () => {

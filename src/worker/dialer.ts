@@ -80,6 +80,9 @@ function isLoopback(host: string): boolean {
 	return host === "localhost" || host === "[::1]" || /^127\.\d+\.\d+\.\d+$/.test(host);
 }
 
+/** From the first packet to the answer of the upgrade, whatever is on the way. */
+const dialMs = 2 * limits.handshakeMs;
+
 function dialOnce(
 	{ identity, model, clock, random, invite, outbound }: WebSocketDialerParts,
 	base: URL,
@@ -112,11 +115,20 @@ function dialOnce(
 		}
 		const ws = new WebSocket(url, [subprotocol], options);
 		const stop = () => {
+			cancelTimer();
 			reject(signal?.reason);
 			ws.terminate();
 		};
 		signal?.addEventListener("abort", stop, { once: true });
-		const settled = () => signal?.removeEventListener("abort", stop);
+		// `ws` times the upgrade, but not a proxy that takes the connection and says nothing.
+		const cancelTimer = clock.after(dialMs, () => {
+			reject(connectionError(base.host, Object.assign(new Error("no answer"), { code: "ETIMEDOUT" })));
+			ws.terminate();
+		});
+		const settled = () => {
+			cancelTimer();
+			signal?.removeEventListener("abort", stop);
+		};
 		let socket: Socket | null = null;
 		ws.on("error", (error: Error & { code?: string }) => {
 			settled();

@@ -1,0 +1,162 @@
+import { describe, expect, it, onTestFinished } from "vitest";
+import { plainEngine, plainModel } from "../../test/support/plain-engine.ts";
+import { bytes, sampleWelcomeBody } from "../../test/support/sample-messages.ts";
+import { seededRandom } from "../../test/support/seeded-random.ts";
+import { sendFrom, startSliceServer } from "../../test/support/slice-server.ts";
+import { temporaryHome } from "../../test/support/temporary-home.ts";
+import { until } from "../../test/support/until.ts";
+import { buildManifest } from "../backbone/manifest.ts";
+import type { KvasirError } from "../errors.ts";
+import { systemClock } from "../io/clock.ts";
+import { keyPairFromSeed } from "../io/crypto.ts";
+import { silentLog } from "../io/log.ts";
+import { sliceOf } from "../model/expert-slice.ts";
+import { type Manifest, manifestText, signManifest } from "../protocol/manifest.ts";
+import type { ExpertRange } from "../protocol/messages.ts";
+import { ExpertKeeper, type KeeperParts } from "./expert-keeper.ts";
+import { openSliceCache } from "./slice-cache.ts";
+import type { WorkerEvent } from "./worker-event.ts";
+
+const dims = { layers: 2, experts: 4, hidden: 16, width: 4 };
+const backbone = keyPairFromSeed(bytes(32, 4));
+const model = plainModel(dims, bytes(32, 2));
+const facts = { ...sampleWelcomeBody.model, ...dims, modelId: bytes(32, 2), expertWidth: dims.width, name: "tiny" };
+const manifestOf = (source = model): Promise<Manifest> =>
+	buildManifest({ ...source, name: "tiny", shape: { ...dims, expertWidth: dims.width } as never });
+
+/** A keeper whose gateway serves `manifest` and the slices of the model, as `spoil` leaves them. */
+async function startScene(
+	change: Partial<KeeperParts> = {},
+	{
+		manifest,
+		signer = backbone,
+		spoil = (slice: Uint8Array) => slice,
+	}: { manifest?: Manifest; signer?: typeof backbone; spoil?: (slice: Uint8Array) => Uint8Array } = {},
+) {
+	const listed = manifest ?? (await manifestOf());
+	const slices = new Map<string, Uint8Array>();
+	for (const [layer, { slices: digests }] of (await manifestOf()).layers.entries()) {
+		for (const [expert, digest] of digests.entries())
+			slices.set(digest, sliceOf(await model.weights.expert(layer, expert)));
+	}
+	const server = await startSliceServer((response, { from, request }) => {
+		const path = server.requests[request]!.url!.split("?")[0]!;
+		if (path === "/v1/models/tiny/manifest") return void response.end(signManifest(manifestText(listed), signer));
+		const slice = slices.get(path.slice("/v1/slices/".length));
+		if (slice === undefined) response.writeHead(404).end();
+		else sendFrom(response, spoil(slice), from);
+	});
+	const events: WorkerEvent[] = [];
+	const failures: KvasirError[] = [];
+	const shorts: string[] = [];
+	const told: ExpertRange[][] = [];
+	const stop = new AbortController();
+	onTestFinished(() => stop.abort(new Error("the test is over")));
+	const keeper = new ExpertKeeper({
+		engine: plainEngine(),
+		model: null,
+		hold: null,
+		slices: {
+			cache: await openSliceCache({ folder: await temporaryHome(), bytesMax: 2 ** 20, clock: systemClock }),
+			client: () => server.client,
+		},
+		clock: systemClock,
+		random: { ...seededRandom(1), uniform: () => 0 },
+		log: silentLog,
+		signal: stop.signal,
+		onEvent: (event) => events.push(event),
+		onChanged: () => told.push(keeper.held.ranges()),
+		onShort: (state) => shorts.push(state),
+		onFailed: (error) => failures.push(error),
+		...change,
+	});
+	const assign = (...wanted: ExpertRange[]) =>
+		keeper.assigned({ kind: "assign", wanted, manifestDigest: bytes(32), slicePath: "/v1/slices/" });
+	return { keeper, server, events, failures, shorts, told, assign };
+}
+
+describe("ExpertKeeper", () => {
+	it("fetches what is assigned, tells as soon as the first is ready, and follows the newest wish", async () => {
+		const { keeper, told, assign } = await startScene();
+		keeper.meet(backbone.publicKey, facts);
+		assign({ layer: 0, first: 0, count: 4 });
+		await until(() => keeper.held.count === 4, "four experts");
+		assign({ layer: 0, first: 2, count: 2 }, { layer: 1, first: 0, count: 1 }, { layer: 9, first: 0, count: 1 });
+		await until(() => keeper.held.has(1, 0), "the second wish");
+		expect(keeper.held.ranges()).toEqual([
+			{ layer: 0, first: 2, count: 2 },
+			{ layer: 1, first: 0, count: 1 },
+		]);
+		await until(() => told.at(-1)?.length === 2, "the backbone to be told");
+		expect(told.some((ranges) => ranges.reduce((sum, { count }) => sum + count, 0) === 1)).toBe(true);
+	});
+
+	it("drops everything for another model, and loads of it what is wanted", async () => {
+		const { keeper, assign } = await startScene();
+		keeper.meet(backbone.publicKey, facts);
+		assign({ layer: 0, first: 0, count: 4 });
+		await until(() => keeper.held.count === 4, "four experts");
+		keeper.meet(backbone.publicKey, { ...facts, modelId: bytes(32, 77) });
+		expect([keeper.held.count, keeper.modelId]).toEqual([0, bytes(32, 77)]);
+	});
+
+	it("believes no manifest that another key signed, and none of another geometry", async () => {
+		const forged = await startScene({}, { signer: keyPairFromSeed(bytes(32, 5)) });
+		forged.keeper.meet(backbone.publicKey, facts);
+		await until(() => forged.events.some(({ event }) => event === "problem"), "the refusal");
+		expect(forged.events.find(({ event }) => event === "problem")).toMatchObject({ code: "auth" });
+		const other = await startScene({}, { manifest: { ...(await manifestOf()), hidden: 32 } });
+		other.keeper.meet(backbone.publicKey, facts);
+		await until(() => other.failures.length === 1, "the refusal");
+		expect(other.failures[0]).toMatchObject({ code: "model_mismatch" });
+	});
+
+	it("serves on with what it has when a slice is wrong again and again, and says that it is short", async () => {
+		const bad = sliceOf(await model.weights.expert(1, 2));
+		const spoil = (slice: Uint8Array) => (Buffer.from(slice).equals(bad) ? slice.slice().fill(9) : slice);
+		const { keeper, events, shorts, assign } = await startScene({}, { spoil });
+		keeper.meet(backbone.publicKey, facts);
+		assign({ layer: 0, first: 0, count: 4 }, { layer: 1, first: 0, count: 4 });
+		await until(() => shorts.length > 0, "the shortage");
+		expect(events.find(({ event }) => event === "problem")).toMatchObject({
+			code: "bad_weights",
+			message: expect.stringContaining("expert 2 of layer 1"),
+		});
+		expect(keeper.held.count).toBeGreaterThanOrEqual(4);
+		expect(keeper.held.has(1, 2)).toBe(false);
+	});
+
+	it("ends with model_mismatch naming the expert where a file is not the backbone's", async () => {
+		const manifest = await manifestOf();
+		const layers = manifest.layers.map((layer, index) =>
+			index === 1 ? { ...layer, slices: layer.slices.with(3, "0".repeat(64)) } : layer,
+		);
+		const hold = () => [{ layer: 1, first: 0, count: 4 }];
+		const { keeper, failures } = await startScene({ model, hold }, { manifest: { ...manifest, layers } });
+		await keeper.loadOwn(dims, () => false);
+		keeper.meet(backbone.publicKey, facts);
+		await until(() => failures.length === 1, "the refusal");
+		expect(failures[0]).toMatchObject({ code: "model_mismatch", facts: { layer: 1, expert: 3 } });
+	});
+
+	it("has nothing against a file that is the backbone's, and says so where it holds by wish", async () => {
+		const { keeper, failures, shorts, assign, server } = await startScene({
+			model,
+			hold: () => [{ layer: 1, first: 0, count: 4 }],
+		});
+		await keeper.loadOwn(dims, () => false);
+		keeper.meet(backbone.publicKey, facts);
+		await until(() => server.requests.length === 1, "the manifest to be asked for");
+		assign({ layer: 0, first: 0, count: 1 });
+		expect(shorts).toEqual(["holds what its operator said"]);
+		expect([failures, keeper.held.count]).toEqual([[], 4]);
+	});
+
+	it("takes as much as fits, and says that it is short", async () => {
+		const { keeper, shorts, assign } = await startScene({ engine: plainEngine("f32", 3) });
+		keeper.meet(backbone.publicKey, facts);
+		assign({ layer: 0, first: 0, count: 4 }, { layer: 1, first: 0, count: 4 });
+		await until(() => shorts.length > 0, "the shortage");
+		expect([keeper.held.count, shorts]).toEqual([3, ["memory is full"]]);
+	});
+});

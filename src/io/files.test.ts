@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { readdir, readFile, stat, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { temporaryHome } from "../../test/support/temporary-home.ts";
@@ -16,6 +16,22 @@ describe("writePrivateFile()", () => {
 		expect((await stat(path)).mode & 0o777).toBe(0o600);
 		expect((await stat(folder)).mode & 0o777).toBe(0o700);
 		expect(await readdir(folder)).toEqual(["secret"]);
+	});
+});
+
+describe("writePrivateFile() where it cannot", () => {
+	it("names the file, and leaves no draft", async () => {
+		const folder = await temporaryHome();
+		await mkdir(join(folder, "there"));
+		await expect(writePrivateFile(join(folder, "there"), "x")).rejects.toMatchObject({
+			code: "bad_file",
+			message: `Cannot write ${join(folder, "there")}: it is a folder, not a file`,
+		});
+		await writeFile(join(folder, "file"), "x");
+		await expect(writePrivateFile(join(folder, "file", "beyond"), "x")).rejects.toMatchObject({
+			message: expect.stringContaining(join(folder, "file", "beyond")),
+		});
+		expect((await readdir(folder)).sort()).toEqual(["file", "there"]);
 	});
 });
 

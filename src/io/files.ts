@@ -1,10 +1,10 @@
 import { constants, open as openDescriptor } from "node:fs";
-import { mkdir, open, rename, stat } from "node:fs/promises";
+import { mkdir, open, rename, rm, stat } from "node:fs/promises";
 import { Socket } from "node:net";
 import { dirname } from "node:path";
 import { promisify } from "node:util";
 import { KvasirError } from "../errors.ts";
-import { systemErrorWords } from "./system-error.ts";
+import { systemError, systemErrorWords } from "./system-error.ts";
 
 /** Makes a folder that its owner alone can look into; one that is there stays as it is. */
 export async function makePrivateFolder(path: string): Promise<string> {
@@ -12,18 +12,23 @@ export async function makePrivateFolder(path: string): Promise<string> {
 	return path;
 }
 
-/** Writes a file so that a reader, or a crash, sees the old bytes or the new ones; readable by its owner alone. */
+/** Writes a file so that a reader, or a crash, sees the old bytes or the new ones; readable by its owner alone. Throws `disk_full`, `bad_file`. */
 export async function writePrivateFile(path: string, contents: string | Uint8Array): Promise<void> {
-	await makePrivateFolder(dirname(path));
 	const draft = `${path}.new`;
-	const file = await open(draft, "w", 0o600);
 	try {
-		await file.writeFile(contents);
-		await file.sync();
-	} finally {
-		await file.close();
+		await makePrivateFolder(dirname(path));
+		const file = await open(draft, "w", 0o600);
+		try {
+			await file.writeFile(contents);
+			await file.sync();
+		} finally {
+			await file.close();
+		}
+		await rename(draft, path);
+	} catch (cause) {
+		await rm(draft, { force: true }).catch(() => {});
+		throw systemError(cause, `write ${path}`) ?? cause;
 	}
-	await rename(draft, path);
 }
 
 /**

@@ -27,7 +27,7 @@ export interface OpenOptions {
 	readonly mustExist?: boolean;
 }
 
-/** Opens or creates a database. Throws `ledger` when it cannot. */
+/** Opens or creates a database. Throws `ledger` when it cannot, `disk_full` where that is why. */
 export async function openDatabase<Tables>(
 	location: Location,
 	{ mustExist = false }: OpenOptions = {},
@@ -40,7 +40,8 @@ export async function openDatabase<Tables>(
 	try {
 		return isPostgres(location) ? await openPostgres<Tables>(location) : await openSqlite<Tables>(location);
 	} catch (cause) {
-		throw new KvasirError("ledger", `Cannot open the ledger at ${shownLocation(location)}: ${messageOf(cause)}`, {
+		const code = /\bfull\b/.test(messageOf(cause)) ? "disk_full" : "ledger";
+		throw new KvasirError(code, `Cannot open the ledger at ${shownLocation(location)}: ${messageOf(cause)}`, {
 			hint: "Check KVASIR_HUB_DB or KVASIR_GATEWAY_DB, and who may write there",
 		});
 	}

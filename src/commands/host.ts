@@ -51,8 +51,12 @@ export async function runOnThisProcess(): Promise<void> {
 		},
 		exit: (code) => process.exit(code),
 	};
-	// A reader that went away (`| head`) ends nothing but the printing.
-	for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {});
+	// A reader that went away (`| head`) ends nothing but the printing; a full disk is said, as the data is lost.
+	const lost: Error[] = [];
+	process.stderr.on("error", () => {});
+	process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+		if (error.code !== "EPIPE") lost.push(error);
+	});
 	const { usesColour } = await import("./output.ts");
 	// The libraries that colour know this variable alone; they read it when they are loaded.
 	if (!usesColour(host.env, host.stdout)) process.env.FORCE_COLOR = "0";
@@ -61,7 +65,8 @@ export async function runOnThisProcess(): Promise<void> {
 	process.on("unhandledRejection", (error) => process.exit(reportFailure(host, error)));
 	const code = await runProgram(host);
 	for (const stream of [process.stdout, process.stderr]) await flushed(stream);
-	process.exit(code);
+	if (lost.length === 0 || code !== 0) process.exit(code);
+	process.exit(reportFailure({ ...host, argv: [] }, lost[0]));
 }
 
 function flushed(stream: Writable): Promise<void> {

@@ -9,6 +9,8 @@ export interface ChildSetting {
 	readonly execPath: string;
 	/** Words between it and the CLI's path. */
 	readonly execArgs?: readonly string[];
+	/** How long it may take until it listens. @default 30 s */
+	readonly listeningMs?: number;
 	/** The built `kvasir.js`. */
 	readonly cliPath: string;
 	/** A complete environment; nothing is inherited. */
@@ -63,7 +65,7 @@ export async function startChild(name: string, args: readonly string[], setting:
 	};
 	try {
 		if (setting.signal?.aborted) end();
-		const listening = await events.waitFor((event) => event.event === "listening", listeningMs);
+		const listening = await events.waitFor((event) => event.event === "listening", setting.listeningMs ?? listeningMs);
 		return {
 			name,
 			pid: child.pid!,

@@ -51,6 +51,9 @@ export interface Swarm {
 	stop(): Promise<void>;
 }
 
+/** A program that emulates another processor starts slowly. */
+const emulatedMs = 240_000;
+
 /** Between the end of a process and the last of what it printed. */
 const saidMs = 1_000;
 
@@ -65,7 +68,8 @@ export async function startSwarm(plan: SwarmPlan): Promise<Swarm> {
 	) => {
 		await mkdir(home, { recursive: true });
 		const [execPath = plan.execPath, ...execArgs] = command ?? [];
-		const setting = { ...plan, execPath, execArgs, env: { ...plan.env, ...env } };
+		const patience = command && { listeningMs: emulatedMs };
+		const setting = { ...plan, execPath, execArgs, ...patience, env: { ...plan.env, ...env } };
 		const child = await startChild(name, [...args, "--home", home], setting);
 		started.push(child);
 		child.ended.then((code) => {

@@ -26,12 +26,17 @@ interface Numbers {
 }
 
 /** A strict verify of the fixture: nothing but identical ends with 0. */
-async function identical(batch: number, words: readonly string[], env: Record<string, string> = {}): Promise<Numbers> {
+async function identical(
+	batch: number,
+	words: readonly string[],
+	env: Record<string, string> = {},
+	deadlineMs = 170_000,
+): Promise<Numbers> {
 	const asks = prompts.slice(0, batch).flatMap((prompt) => ["--prompt", prompt]);
 	const chosen = ["--batch", String(batch), "--tokens", "4", ...asks, ...words];
 	const { code, json } = await runCli(["verify", "--strict", "--json", "--wait", "300", ...chosen], {
 		env,
-		deadlineMs: 170_000,
+		deadlineMs,
 	});
 	const { data, error } = json();
 	expect({ code, error }).toEqual({ code: 0, error: undefined });
@@ -85,6 +90,8 @@ describe("byte-identical over workers of different thread counts", () => {
 
 /** Fetched by scripts/self-check-everywhere.mjs, which `.ci/run` calls. */
 const arm64 = packagePath(".cache/nodes/22-arm64/bin/node");
+/** Node takes half a minute to start on an emulated processor, more on a busy machine. */
+const emulatedMs = 400_000;
 const emulator = "/usr/bin/qemu-aarch64";
 
 it.skipIf(!existsSync(arm64) || !existsSync(emulator) || process.arch === "arm64")(
@@ -92,9 +99,10 @@ it.skipIf(!existsSync(arm64) || !existsSync(emulator) || process.arch === "arm64
 	async () => {
 		const command = JSON.stringify([emulator, "-L", "/usr/aarch64-linux-gnu", arm64]);
 		const env = { NODE_ENV: "test", KVASIR_TEST_WORKER_COMMAND: command };
-		const { remote } = await identical(1, ["--workers", "2"], env);
+		const { remote } = await identical(1, ["--workers", "2"], env, emulatedMs);
 		expect(remote.workers).toHaveLength(2);
 	},
+	emulatedMs,
 );
 
 describe("a worker with another kernel", () => {

@@ -51,7 +51,7 @@ describe("doctor's checks of a gateway", () => {
 			state: "warning",
 			found: expect.stringMatching(/TLSv1\.3, gate by Kvasir test CA/),
 		});
-		expect(gate).toMatchObject({ state: "ok", found: expect.stringContaining("clocks 0 s apart") });
+		expect(gate).toMatchObject({ state: "ok", found: expect.stringMatching(/clocks [01] s apart/) });
 	});
 
 	it("say proxy, tls or dns, whichever it is", async () => {

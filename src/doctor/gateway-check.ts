@@ -99,13 +99,12 @@ export function gatewayCheck(parts: GatewayParts): Check {
 /** GET of the upgrade's path. Throws `dns`, `refused`, `timeout`, `tls`, `proxy`, `network`. */
 function ask({ url, outbound, clock }: GatewayParts, signal: AbortSignal): Promise<Answer> {
 	const target = new URL("/v1/relay", url.replace(/^ws/, "http"));
-	const { secureContext } = outbound;
 	return new Promise((resolve, reject) => {
 		let refused: number | null = null;
 		const agent = outbound.agent((status) => {
 			refused = status;
 		});
-		const options = { signal, ...(agent && { agent }), ...(secureContext && { secureContext }) };
+		const options = { signal, ...(agent && { agent }), ...outbound.tls };
 		const request = (target.protocol === "https:" ? https : http).get(target, options, (response) => {
 			const socket = response.socket as TLSSocket;
 			response.resume();

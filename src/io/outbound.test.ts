@@ -11,8 +11,8 @@ import { readAuthorities } from "./authorities.ts";
 import { openOutbound } from "./outbound.ts";
 
 /** A TLS server for `gate.test` that answers HTTP and WebSocket; only the proxy knows where it is. */
-async function scene() {
-	const authority = await privateAuthority(await temporaryHome(), ["gate.test"]);
+async function scene(hosts = ["gate.test"]) {
+	const authority = await privateAuthority(await temporaryHome(), hosts);
 	const server = https.createServer(authority, (_, response) => response.end("answer"));
 	const sockets = new WebSocketServer({ server });
 	sockets.on("connection", (socket) => socket.on("message", (text) => socket.send(text)));
@@ -40,7 +40,7 @@ function echo(url: URL, outbound: ReturnType<typeof openOutbound>): Promise<stri
 		});
 		const socket = new WebSocket(url, [], {
 			...(agent && { agent }),
-			...(outbound.secureContext && { secureContext: outbound.secureContext }),
+			...outbound.tls,
 		});
 		socket.once("open", () => socket.send("hello"));
 		socket.once("message", (text) => {
@@ -64,6 +64,19 @@ describe("openOutbound()", () => {
 		expect(await body.text()).toBe("answer");
 		expect(proxy.asked).toEqual([`gate.test:${port}`, `gate.test:${port}`]);
 		expect(proxy.others).toEqual([]);
+	});
+
+	it("compares the certificate with the address of a gateway that has no name", async () => {
+		const { authority, port } = await scene(["IP:10.9.8.7"]);
+		await using proxy = await startConnectProxy({ names: { "10.9.8.7": "127.0.0.1", "10.9.8.6": "127.0.0.1" } });
+		const env = { HTTPS_PROXY: `http://127.0.0.1:${proxy.port}` };
+		const url = new URL(`wss://10.9.8.7:${port}`);
+		const outbound = open(url, env, [authority.ca]);
+		expect(await echo(url, outbound)).toBe("hello");
+		const { body } = await request(`https://10.9.8.7:${port}`, { dispatcher: outbound.dispatcher });
+		expect(await body.text()).toBe("answer");
+		const other = new URL(`wss://10.9.8.6:${port}`);
+		await expect(echo(other, open(other, env, [authority.ca]))).rejects.toThrow(/does not match certificate/);
 	});
 
 	it("says the status of a proxy that refuses, and never sends it the request", async () => {

@@ -1,17 +1,24 @@
 import type { Agent as HttpAgent } from "node:http";
-import { createSecureContext, type SecureContext } from "node:tls";
+import { checkServerIdentity, createSecureContext, type PeerCertificate, type SecureContext } from "node:tls";
 import { HttpsProxyAgent } from "https-proxy-agent";
 import { Agent, type Dispatcher, ProxyAgent } from "undici";
 import { type Environment, proxyOf } from "./proxy-environment.ts";
 
 // The one place that decides how this process reaches a gateway: directly or through a proxy, and whom it trusts on the way.
 
+export interface OutboundTls {
+	/** Absent: what Node trusts by itself. Made once: it holds hundreds of certificates. */
+	readonly secureContext?: SecureContext;
+	/** Behind a proxy Node would compare the certificate of a gateway named by its address with "localhost". */
+	readonly checkServerIdentity: (host: string, certificate: PeerCertificate) => Error | undefined;
+}
+
 /** How connections to one origin are made, for `ws` and for undici alike. */
 export interface Outbound {
 	/** `host:port` of the proxy in use, never with its credentials; null: none. */
 	readonly proxy: string | null;
-	/** Whom TLS trusts; null: what Node trusts by itself. Made once: it holds hundreds of certificates. */
-	readonly secureContext: SecureContext | null;
+	/** For `ws` and node:https: whom TLS trusts, and whose certificate it has to be. */
+	readonly tls: OutboundTls;
 	/** For one `ws` dial: an agent that asks the proxy to CONNECT; undefined: connect directly. `onRefused` gets the status of a proxy that did not. */
 	agent(onRefused: (status: number) => void): HttpAgent | undefined;
 	/** For undici: plain HTTP goes through CONNECT too. */
@@ -33,8 +40,8 @@ const connectMsDefault = 10_000;
 export function openOutbound(url: URL, options: OutboundOptions): Outbound {
 	const { env, authorities, connectMs = connectMsDefault } = options;
 	const proxy = proxyOf(url, env);
-	const secureContext = authorities === undefined ? null : createSecureContext({ ca: [...authorities] });
-	const tls = secureContext === null ? {} : { secureContext };
+	const tls = authorities === undefined ? {} : { secureContext: createSecureContext({ ca: [...authorities] }) };
+	const host = url.hostname.replace(/^\[|\]$/g, "");
 	const dispatcher =
 		proxy === null
 			? new Agent({ connect: { ...tls, timeout: connectMs } })
@@ -46,7 +53,7 @@ export function openOutbound(url: URL, options: OutboundOptions): Outbound {
 				});
 	return {
 		proxy: proxy === null ? null : proxy.host,
-		secureContext,
+		tls: { ...tls, checkServerIdentity: (_, certificate) => checkServerIdentity(host, certificate) },
 		agent(onRefused) {
 			if (proxy === null) return undefined;
 			const agent = new HttpsProxyAgent(proxy, { ...tls, keepAlive: false });

@@ -32,7 +32,7 @@ export interface WebSocketDialerParts {
 	/** A single-use invite, for a gateway that admits new keys only with one. */
 	readonly invite?: string | undefined;
 	/** How the gateway is reached: proxy and trust; absent: directly, trusting what Node trusts. */
-	readonly outbound?: Pick<Outbound, "agent" | "secureContext"> | undefined;
+	readonly outbound?: Pick<Outbound, "agent" | "tls"> | undefined;
 	/** Allows `ws://` beyond loopback. */
 	readonly insecure?: boolean | undefined;
 	/** Called when the gateway called our clock wrong and its time worked. */
@@ -105,7 +105,8 @@ function dialOnce(
 		headers: { authorization, ...(invite === undefined ? {} : { "x-kvasir-invite": invite }) },
 		handshakeTimeout: limits.handshakeMs,
 		followRedirects: false,
-		...(outbound?.secureContext ? { secureContext: outbound.secureContext } : {}),
+		// The types of `ws` know an older shape of checkServerIdentity; it is handed on to node:tls.
+		...(outbound?.tls as ClientOptions | undefined),
 		...(agent === undefined ? {} : { agent }),
 	};
 	return new Promise((resolve, reject) => {

@@ -24,6 +24,9 @@ import { openPaidHome } from "./paid-home.ts";
 import { programVersion } from "./program-version.ts";
 import { readInvite } from "./read-invite.ts";
 
+/** Work that names no wallet is not lost with it. */
+const ownAddressLine = "Paid to this node's own key; to move it later: kvasir wallet claim --node --to ADDRESS";
+
 /** Of the memory that is free: the rest is for sockets, messages and the system. */
 const memoryShare = 0.7;
 
@@ -42,9 +45,13 @@ export async function openJoin(
 	const home = await makePrivateFolder(context.home);
 	const invite = options.inviteFile === undefined ? undefined : await readInvite(options.inviteFile);
 	const identity = await loadNodeKey(home);
-	const payout = options.wallet ?? (await walletAddress(home)) ?? addressOf(identity.publicKey);
+	const named = options.wallet ?? (await walletAddress(home));
+	const payout = named ?? addressOf(identity.publicKey);
 	const { gateway, backbone } = target;
-	context.emit({ event: "listening", worker: addressOf(identity.publicKey), payout, gateway: target.url });
+	context.emit(
+		{ event: "listening", worker: addressOf(identity.publicKey), payout, gateway: target.url },
+		named === null ? ownAddressLine : undefined,
+	);
 	const model = options.model === undefined ? null : await openNamedModel(home, options.model);
 	const ownBytes = Math.floor(host.availableMemory() * memoryShare);
 	const memoryBytes = options.memory ?? (options.gpu === undefined ? ownBytes : Math.min(deviceMemoryBytes, ownBytes));

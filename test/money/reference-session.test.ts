@@ -8,8 +8,26 @@ import { openHubStore } from "../../src/ledger/hub-store.ts";
 import type { WorkerAnswer } from "../../src/ledger/submission.ts";
 import { servedBytesOf } from "../../src/ledger/units.ts";
 import { kvrText, shortKvr, unitsText } from "../../src/wallet/amounts.ts";
+import { auditedSwarm } from "../support/audited-swarm.ts";
+import { testModel } from "../support/memory-backbone.ts";
 import { originOf, receiptChain, submissionOf, testSession } from "../support/receipts.ts";
 import { seededRandom } from "../support/seeded-random.ts";
+
+test.each([
+	[1, true],
+	[1, false],
+	[2, true],
+	[3, false],
+])("the same rows over %d workers, whole rows %s: the same served bytes", async (workers, wholeRows) => {
+	const swarm = await auditedSwarm({ wholeRows });
+	for (let seed = 1; seed <= workers; seed++) {
+		await swarm.join({ seed, holds: [{ layer: 1, first: 0, count: seed === workers ? 8 : 2 }] });
+	}
+	for (let position = 0; position < 13; position++) await swarm.ask();
+	await swarm.issue();
+	expect(await swarm.ledger()).toEqual({ bytes: servedBytesOf(13n * 2n, testModel.hidden), unpaid: {} });
+	await swarm.close();
+});
 
 const hidden = 3072;
 const positions = 13;
@@ -72,6 +90,6 @@ test("13 positions x 8 experts x 3072 are 1,277,952 served bytes, 1.277952 units
 			await gateway.close();
 			await hub.close();
 		}),
-		{ numRuns: 15 },
+		{ numRuns: 8 },
 	);
 });

@@ -41,10 +41,14 @@ export async function recompute({ layer, rows, rowIndex, expert }: Omit<ExpertBa
 	return out;
 }
 
-export async function auditedSwarm(options: Partial<AuditParts> & { seed?: number } = {}): Promise<AuditedSwarm> {
+export async function auditedSwarm({
+	seed = 1,
+	wholeRows = true,
+	...options
+}: Partial<AuditParts> & { seed?: number; wholeRows?: boolean } = {}): Promise<AuditedSwarm> {
 	const failures: AuditEvent[] = [];
 	const evidence: Evidence[] = [];
-	const random = seededRandom(options.seed ?? 1);
+	const random = seededRandom(seed);
 	const account = {
 		sent: (...args: Parameters<ReceiptBook["sent"]>) => book.sent(...args),
 		paid: (...args: Parameters<ReceiptBook["paid"]>) => book.paid(...args),
@@ -53,6 +57,7 @@ export async function auditedSwarm(options: Partial<AuditParts> & { seed?: numbe
 	};
 	const backbone = memoryBackbone({
 		account,
+		wholeRows,
 		accepted: (dispatch) => audits.accepted(dispatch),
 		listener: {
 			sent: (worker, id) => book.sent(worker, id),

@@ -52,6 +52,15 @@ const provenMax = 16_384;
 /** Checks for one ledger: bytes, signatures, ledger, policy. */
 export function createExamine(ledgerId: string, policies: readonly Policy[]): Examine {
 	const proven = new Set<string>();
+	const addresses = new Map<string, string>();
+	/** The same few keys again and again: base58 takes longer than anything else here but the signatures. */
+	const addressFor = (key: Uint8Array): string => {
+		const text = hex(key);
+		const known = addresses.get(text) ?? addressOf(key);
+		if (addresses.size >= provenMax) addresses.clear();
+		addresses.set(text, known);
+		return known;
+	};
 	const isBound = ({ worker, payout: wallet, payoutSignature: signature }: Receipt): boolean => {
 		const binding = Buffer.concat([worker, wallet, signature]).toString("latin1");
 		if (proven.has(binding)) return true;
@@ -60,7 +69,7 @@ export function createExamine(ledgerId: string, policies: readonly Policy[]): Ex
 		proven.add(binding);
 		return true;
 	};
-	return (submission, origin) => examine(submission, origin, { ledgerId, policies, isBound });
+	return (submission, origin) => examine(submission, origin, { ledgerId, policies, isBound, addressFor });
 }
 
 interface ExamineParts {
@@ -68,12 +77,14 @@ interface ExamineParts {
 	readonly policies: readonly Policy[];
 	/** Whether the worker itself bound its pay to the receipt's wallet. */
 	isBound(receipt: Receipt): boolean;
+	/** Base58. */
+	addressFor(key: Uint8Array): string;
 }
 
 async function examine(
 	submission: ReceiptSubmission,
 	origin: SubmissionOrigin,
-	{ ledgerId, policies, isBound }: ExamineParts,
+	{ ledgerId, policies, isBound, addressFor }: ExamineParts,
 ): Promise<Candidate | Refusal> {
 	let receipt: Receipt;
 	try {
@@ -82,23 +93,24 @@ async function examine(
 		if (error instanceof KvasirError) return refusal("bad_receipt", error.message);
 		throw error;
 	}
-	const backbone = addressOf(receipt.backbone);
+	const backbone = addressFor(receipt.backbone);
 	if (backbone !== origin.backbone) return refusal("not_listed", `receipt of ${backbone} sent by ${origin.backbone}`);
 	if (hex(receipt.ledgerId) !== ledgerId) return refusal("other_ledger", `receipt for ledger ${hex(receipt.ledgerId)}`);
 	const policy = policies.find((known) => known.number === receipt.policy);
 	if (policy === undefined) return refusal("unknown_policy", `policy ${receipt.policy}`);
+	const hash = receiptHash(submission.body);
 	const forged = isBound(receipt)
-		? await forgedSignature(receipt, submission)
+		? await forgedSignature(receipt, hash, submission)
 		: "the payout binding is not the worker's";
 	if (forged !== null) return refusal("bad_signature", forged);
 	const sessionHex = hex(receipt.session);
 	const session = `${backbone}.${sessionHex}`;
-	const worker = addressOf(receipt.worker);
-	const payout = addressOf(receipt.payout);
+	const worker = addressFor(receipt.worker);
+	const payout = addressFor(receipt.payout);
 	return {
 		receipt,
 		submission,
-		hash: hex(receiptHash(submission.body)),
+		hash: hex(hash),
 		previous: hex(receipt.previous),
 		backbone,
 		worker,
@@ -114,10 +126,11 @@ async function examine(
 
 async function forgedSignature(
 	receipt: Receipt,
-	{ body, signature, answer }: ReceiptSubmission,
+	hash: Uint8Array,
+	{ signature, answer }: ReceiptSubmission,
 ): Promise<string | null> {
 	const countersign = answer !== null && "signature" in answer ? answer.signature : null;
-	const fits = await verifyBoth(receipt, body, { signature, countersign });
+	const fits = await verifyBoth(receipt, hash, { signature, countersign });
 	if (!fits.receipt) return "the backbone's signature does not fit";
 	return fits.countersign ? null : "the countersignature is not the worker's";
 }

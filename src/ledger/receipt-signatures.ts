@@ -26,15 +26,17 @@ export function verifyReceipt(receipt: Receipt, body: Uint8Array, signature: Uin
 	return verifySignature(receipt.backbone, receiptText(body), signature);
 }
 
-/** Both signatures of a receipt, on the thread pool; a null countersignature is not looked at. */
+/** Both signatures of a receipt over its hash, on the thread pool; a null countersignature is not looked at. */
 export async function verifyBoth(
 	receipt: Receipt,
-	body: Uint8Array,
+	hash: Uint8Array,
 	{ signature, countersign }: { readonly signature: Uint8Array; readonly countersign: Uint8Array | null },
 ): Promise<{ receipt: boolean; countersign: boolean }> {
 	const [byBackbone, byWorker] = await Promise.all([
-		verifySignatureAside(receipt.backbone, receiptText(body), signature),
-		countersign === null ? true : verifySignatureAside(receipt.worker, countersignText(body), countersign),
+		verifySignatureAside(receipt.backbone, Buffer.concat([labels.receipt, hash]), signature),
+		countersign === null
+			? true
+			: verifySignatureAside(receipt.worker, Buffer.concat([labels.countersign, hash]), countersign),
 	]);
 	return { receipt: byBackbone, countersign: byWorker };
 }

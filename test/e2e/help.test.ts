@@ -2,23 +2,21 @@ import { spawnSync } from "node:child_process";
 import { expect, it } from "vitest";
 import { cleanEnv, cliPath } from "../support/run-cli.ts";
 
-const runs = 8;
+const runs = 12;
 const helpMsMost = 200;
 /** What Kvasir may add to the start of Node itself, where the machine is so busy that Node alone takes long. */
-const addedMsMost = 80;
+const addedMsMost = 100;
 
 it("kvasir --help answers in under 200 ms", () => {
-	// The least of several runs: what the program needs, not what else this machine was doing.
-	const bareMs = leastMs(["-e", "0"]);
-	const helpMs = leastMs([cliPath, "--help"]);
+	// The least of several runs, in turn: what the program needs, not what else this machine was doing.
+	const pairs = Array.from({ length: runs }, () => [took(["-e", "0"]), took([cliPath, "--help"])] as const);
+	const bareMs = Math.min(...pairs.map(([bare]) => bare));
+	const helpMs = Math.min(...pairs.map(([, help]) => help));
 	expect(helpMs).toBeLessThan(Math.max(helpMsMost, bareMs + addedMsMost));
 });
 
-function leastMs(args: readonly string[]): number {
-	const times = Array.from({ length: runs }, () => {
-		const start = performance.now();
-		expect(spawnSync(process.execPath, args, { env: cleanEnv() as NodeJS.ProcessEnv }).status).toBe(0);
-		return performance.now() - start;
-	});
-	return Math.min(...times);
+function took(args: readonly string[]): number {
+	const start = performance.now();
+	expect(spawnSync(process.execPath, args, { env: cleanEnv() as NodeJS.ProcessEnv }).status).toBe(0);
+	return performance.now() - start;
 }

@@ -1,5 +1,5 @@
+import { armFailpoints } from "../io/arm-failpoints.ts";
 import { systemClock } from "../io/clock.ts";
-import { armFailpoints } from "../io/failpoint.ts";
 import { pinoLog } from "../io/pino-log.ts";
 import { systemRandom } from "../io/random.ts";
 import { askSecret } from "./ask-secret.ts";

@@ -1,5 +1,3 @@
-import { readFileSync, unlinkSync } from "node:fs";
-
 // Named places where a test ends the process with SIGKILL, so that what a crash there leaves behind is seen (test/crash).
 // Armed only by commands under NODE_ENV=test, and by the threads they start; otherwise a call looks at one variable.
 
@@ -44,30 +42,14 @@ export const failpoints = [
 ] as const;
 export type Failpoint = (typeof failpoints)[number];
 
-/** The file that names the point to end at; null: nothing is armed. */
-let file: string | null = null;
+let reached: ((name: Failpoint) => void) | null = null;
 
-/** Ends the process here when the file names this point; the file goes with it, so that the process that follows lives on. */
+/** The process is at this point. Does nothing unless a test armed the points (arm-failpoints.ts); knows nothing of Node. */
 export function failpoint(name: Failpoint): void {
-	if (file === null || wanted(file) !== name) return;
-	unlinkSync(file);
-	process.kill(process.pid, "SIGKILL");
+	reached?.(name);
 }
 
-/** From now on `path` is looked at in every point: a test writes a point's name there when it wants the process to end. */
-export function armFailpoints(path: string | null | undefined): void {
-	file = path || null;
-}
-
-/** What was armed, for a thread to arm it too. */
-export function armedFailpoints(): string | null {
-	return file;
-}
-
-function wanted(path: string): string | null {
-	try {
-		return readFileSync(path, "utf8");
-	} catch {
-		return null;
-	}
+/** From now on `fn` is called at every point; null: nothing is. */
+export function onFailpoint(fn: ((name: Failpoint) => void) | null): void {
+	reached = fn;
 }

@@ -1,7 +1,7 @@
 import { Worker } from "node:worker_threads";
 import { type ErrorCode, KvasirError } from "../errors.ts";
+import { armedFailpoints } from "../io/arm-failpoints.ts";
 import { builtUrl } from "../io/built.ts";
-import { armedFailpoints } from "../io/failpoint.ts";
 import type { Location, OpenOptions } from "./database.ts";
 import type { GatewayStoreOptions } from "./gateway-store.ts";
 

@@ -1,7 +1,7 @@
 import { type MessagePort, parentPort, workerData } from "node:worker_threads";
 import { KvasirError } from "../errors.ts";
+import { armFailpoints } from "../io/arm-failpoints.ts";
 import { systemClock } from "../io/clock.ts";
-import { armFailpoints } from "../io/failpoint.ts";
 import { systemRandom } from "../io/random.ts";
 import { openGatewayStore } from "./gateway-store.ts";
 import { openHubStore } from "./hub-store.ts";

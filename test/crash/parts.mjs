@@ -7,7 +7,7 @@ export const built = (path) => import(new URL(`../../dist/src/${path}.js`, impor
 const { systemClock } = await built("io/clock");
 const { systemRandom } = await built("io/random");
 const { silentLog } = await built("io/log");
-const { armFailpoints } = await built("io/failpoint");
+const { armFailpoints } = await built("io/arm-failpoints");
 
 if (process.env.NODE_ENV === "test") armFailpoints(process.env.KVASIR_TEST_FAILPOINTS);
 

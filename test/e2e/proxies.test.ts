@@ -159,6 +159,7 @@ http {
 	fastcgi_temp_path ${home}/fastcgi;
 	uwsgi_temp_path ${home}/uwsgi;
 	scgi_temp_path ${home}/scgi;
+	map $http_upgrade $connection_upgrade { default upgrade; "" close; }
 	server {
 		listen 127.0.0.1:${front} ssl;
 		ssl_certificate ${certPath};
@@ -167,7 +168,7 @@ http {
 			proxy_pass http://127.0.0.1:${port};
 			proxy_http_version 1.1;
 			proxy_set_header Upgrade $http_upgrade;
-			proxy_set_header Connection upgrade;
+			proxy_set_header Connection $connection_upgrade;
 			proxy_set_header Host $http_host;
 			proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
 			proxy_buffering off;

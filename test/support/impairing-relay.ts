@@ -57,7 +57,7 @@ export async function startImpairingRelay(
 		] as const) {
 			socket.on("error", () => {});
 			socket.once("close", () => {
-				pairs.delete(pair);
+				if (other.destroyed) pairs.delete(pair);
 				if (!pair.up.dropping && !pair.down.dropping) other.destroy();
 			});
 		}

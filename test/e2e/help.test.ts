@@ -4,15 +4,15 @@ import { cleanEnv, cliPath } from "../support/run-cli.ts";
 
 const runs = 12;
 const helpMsMost = 200;
-/** What Kvasir may add to the start of Node itself, where the machine is so busy that Node alone takes long. */
-const addedMsMost = 100;
+/** On a machine so busy that Node alone takes its time, Kvasir may take this many times as long; idle, it takes 1.5. */
+const timesNodeMost = 2.2;
 
 it("kvasir --help answers in under 200 ms", () => {
 	// The least of several runs, in turn: what the program needs, not what else this machine was doing.
 	const pairs = Array.from({ length: runs }, () => [took(["-e", "0"]), took([cliPath, "--help"])] as const);
 	const bareMs = Math.min(...pairs.map(([bare]) => bare));
 	const helpMs = Math.min(...pairs.map(([, help]) => help));
-	expect(helpMs).toBeLessThan(Math.max(helpMsMost, bareMs + addedMsMost));
+	expect(helpMs).toBeLessThan(Math.max(helpMsMost, bareMs * timesNodeMost));
 });
 
 function took(args: readonly string[]): number {

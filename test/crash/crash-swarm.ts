@@ -129,7 +129,7 @@ export class CrashSwarm implements AsyncDisposable {
 				async () => {
 					const pairs = await this.#acceptedPairs();
 					const received = (await hub.totals(0, null)).reduce((sum, { bytes }) => sum + bytes, 0n);
-					const { cursor } = await gateway.check();
+					const cursor = await gateway.cursor();
 					const credited = (await gateway.balance(this.#wallet)).servedBytes;
 					found = `${pairs} pairs accepted, ${received} bytes received, ${credited} credited, cursor ${cursor.after}`;
 					return pairs * pairBytes === received && received === credited && (await this.#isIdle());

@@ -1,13 +1,14 @@
 import { classPrefixes } from "../backbone/engine-rules.ts";
 import { KvasirError } from "../errors.ts";
 import { engineNames } from "../experts/open-engine.ts";
+import { keyOf } from "../io/base58.ts";
 import { makePrivateFolder } from "../io/files.ts";
 import { defineCommand } from "./command.ts";
 import { decodePrompts, describeRun } from "./decode-prompts.ts";
 import { dialAt, listenAt } from "./listen-at.ts";
 import { modelOptions } from "./model-options.ts";
 import { list, toggle, value } from "./options.ts";
-import { count, decimal, hostPort, layers, oneOf, path, text } from "./readers.ts";
+import { address, count, decimal, hostPort, layers, oneOf, path, text } from "./readers.ts";
 import { runRepl } from "./repl.ts";
 import { serveApi } from "./serve-api.ts";
 import { reportEvents } from "./swarm-events.ts";
@@ -35,6 +36,7 @@ export const backboneDispatchCommand = defineCommand({
 			"also take workers with this engine; else only those with ours",
 			oneOf(...engineNames),
 		),
+		vouch: list("--vouch <key>", "another backbone that our workers may serve too (verify --hub); repeatable", address),
 		remote: value("--remote <layers>", "layers whose experts are asked of workers", layers, "all"),
 		requireRemote: toggle("--require-remote", "fail rather than compute an expert here"),
 		prefill: value(
@@ -69,6 +71,7 @@ export const backboneDispatchCommand = defineCommand({
 				{
 					accepts: [engine, ...options.accept].map((name) => classPrefixes[name]),
 					park: options.park,
+					vouchesFor: options.vouch.map(keyOf),
 					...(options.hub && { hub: dialAt(options.hub) }),
 					...(options.listen && { listen: listenAt(options.listen) }),
 				},

@@ -201,6 +201,11 @@ export const catalog: readonly CatalogEntry[] = [
 		load: async () => (await import("./gpu-install-cuda.ts")).gpuInstallCudaCommand,
 	},
 	{
+		path: "top",
+		summary: "a live screen of a gateway's busiest links",
+		load: async () => (await import("./top.ts")).topCommand,
+	},
+	{
 		path: "doctor",
 		summary: "check this machine by doing: disk, keys, engines, clock, gateway",
 		load: async () => (await import("./doctor.ts")).doctorCommand,

@@ -18,6 +18,7 @@ const options = {
 	gpu: value("--gpu [device]", "compute on a GPU, never on the CPU instead: auto or webgpu:ID", gpuDevice),
 	inviteFile: value("--invite-file <file>", "an invite, for a gateway that asks new keys for one", path),
 	ca: value("--ca <file>", "also trust this certificate authority, PEM", path),
+	fragment: value("--fragment <size>", "longest WebSocket frame to send, for paths that break on long ones", byteSize),
 	insecure: toggle("--insecure", "allow ws:// beyond this machine"),
 };
 

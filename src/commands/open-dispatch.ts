@@ -27,7 +27,7 @@ export interface DispatchRoom {
 	close(reason: string): Promise<void>;
 }
 
-type SwarmOptions = Pick<BackboneOptions, "hub" | "park" | "listen" | "wholeRows" | "accepts">;
+type SwarmOptions = Pick<BackboneOptions, "hub" | "park" | "listen" | "wholeRows" | "accepts" | "vouchesFor">;
 
 const drainMs = 5_000;
 

@@ -87,6 +87,7 @@ export async function openJoin(
 					random,
 					insecure: options.insecure,
 					invite,
+					fragmentBytes: options.fragment,
 					outbound,
 					onClockSkew: (offsetSeconds) => onEvent({ event: "clock_skew", offsetSeconds }),
 				}),

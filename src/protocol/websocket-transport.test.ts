@@ -62,6 +62,25 @@ const dispatch: Dispatch = {
 };
 
 describe("webSocketTransport()", () => {
+	it("cuts what it sends into frames of a given length, and the message arrives whole", async () => {
+		const { client, server } = await connected();
+		const frames: number[] = [];
+		const { send } = client.ws;
+		client.ws.send = (...args: unknown[]) => {
+			frames.push((args[0] as Uint8Array).length);
+			return send.apply(client.ws, args as Parameters<typeof send>);
+		};
+		const near = webSocketTransport(client.ws, client.socket, 1000);
+		const far = webSocketTransport(server.ws, server.socket);
+		const arrived = new Promise<Uint8Array>((resolve) => {
+			far.onMessage = resolve;
+		});
+		const message = Uint8Array.from({ length: 4500 }, (_, i) => i);
+		near.send([message.subarray(0, 700), message.subarray(700)]);
+		expect(Buffer.from(await arrived).equals(message)).toBe(true);
+		expect(frames).toEqual([700, 1000, 1000, 1000, 800]);
+	});
+
 	it("carries handshake, one-frame and fragmented messages, and the close code", async () => {
 		const { worker, backbone } = await linkPair({ clock: systemClock, transports: await transports(), welcome });
 		const arrived: Dispatch[] = [];

@@ -17,8 +17,10 @@ export const webSocketOptions = {
  * A transport over an open `ws` socket and the connection under it (the upgraded socket: on a client, the `upgrade` event's
  * `response.socket`). Sets no delay, closes a text message with 1003 and a too big one with 1009, and never throws for what a
  * peer does. Takes over the socket: nobody else may listen or send.
+ *
+ * @param fragmentBytes longest frame to send, for paths that break on long ones. @default no limit
  */
-export function webSocketTransport(ws: WebSocket, socket: Socket): Transport {
+export function webSocketTransport(ws: WebSocket, socket: Socket, fragmentBytes = Number.POSITIVE_INFINITY): Transport {
 	const inbox = createInbox<Uint8Array>();
 	let ownEnd: LinkEnd | null = null;
 	socket.setNoDelay(true);
@@ -46,9 +48,11 @@ export function webSocketTransport(ws: WebSocket, socket: Socket): Transport {
 	return {
 		send(parts) {
 			if (ownEnd !== null || ws.readyState !== ws.OPEN) return;
-			if (parts.length > 1) socket.cork();
-			for (let i = 0; i < parts.length; i++) ws.send(parts[i]!, { binary: true, fin: i === parts.length - 1 }, ignore);
-			if (parts.length > 1) socket.uncork();
+			const frames = parts.flatMap((part) => framesOf(part, fragmentBytes));
+			if (frames.length > 1) socket.cork();
+			for (let i = 0; i < frames.length; i++)
+				ws.send(frames[i]!, { binary: true, fin: i === frames.length - 1 }, ignore);
+			if (frames.length > 1) socket.uncork();
 		},
 		get onMessage() {
 			return inbox.handler;
@@ -74,6 +78,12 @@ export function webSocketTransport(ws: WebSocket, socket: Socket): Transport {
 			if (receiver !== undefined) receiver._maxPayload = bytes;
 		},
 	};
+}
+
+/** The part itself, or views of it of at most `bytes`. */
+function framesOf(part: Uint8Array, bytes: number): Uint8Array[] {
+	if (part.length <= bytes) return [part];
+	return Array.from({ length: Math.ceil(part.length / bytes) }, (_, i) => part.subarray(i * bytes, (i + 1) * bytes));
 }
 
 /** A failed send is followed by the close event, which is what counts. */

@@ -31,6 +31,8 @@ export interface WebSocketDialerParts {
 	readonly random: Random;
 	/** A single-use invite, for a gateway that admits new keys only with one. */
 	readonly invite?: string | undefined;
+	/** Longest WebSocket frame to send. @default no limit */
+	readonly fragmentBytes?: number | undefined;
 	/** How the gateway is reached: proxy and trust; absent: directly, trusting what Node trusts. */
 	readonly outbound?: Pick<Outbound, "agent" | "tls"> | undefined;
 	/** Allows `ws://` beyond loopback. */
@@ -84,7 +86,7 @@ function isLoopback(host: string): boolean {
 const dialMs = 2 * limits.handshakeMs;
 
 function dialOnce(
-	{ identity, model, clock, random, invite, outbound }: WebSocketDialerParts,
+	{ identity, model, clock, random, invite, fragmentBytes, outbound }: WebSocketDialerParts,
 	base: URL,
 	offsetSeconds: number,
 	{ backbone, signal }: Parameters<Dialer>[0],
@@ -148,7 +150,7 @@ function dialOnce(
 			// Before anything arrives: `open` follows in the same turn, and with it possibly the first message.
 			ws.once("open", () => {
 				settled();
-				if (socket !== null) resolve(webSocketTransport(ws, socket));
+				if (socket !== null) resolve(webSocketTransport(ws, socket, fragmentBytes));
 			});
 		});
 	});

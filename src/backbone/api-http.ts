@@ -75,7 +75,7 @@ export async function readJson(request: IncomingMessage): Promise<unknown> {
 	}
 }
 
-/** The keys of an API key file: one a line, `#` begins a comment. */
+/** The keys in the text of an API key file: one a line, `#` begins a comment. */
 export function parseApiKeys(text: string): string[] {
 	const lines = text.split(/\r?\n/).map((line) => line.replace(/#.*/, "").trim());
 	return lines.filter((line) => line !== "");

@@ -140,6 +140,11 @@ export class Backbone {
 		return () => this.#listeners.delete(listener);
 	}
 
+	/** Resolves once a connection is parked, or where none is to be. Throws `auth`, `refused`, `network` where the first dials failed; they go on. */
+	async untilParked(): Promise<void> {
+		await this.#parking?.first;
+	}
+
 	/** The experts of these layers that no worker holds now. */
 	gaps(layers: readonly number[]): Gaps {
 		return gapsIn(this.#roster.coverage(), this.#options.model.experts, layers);

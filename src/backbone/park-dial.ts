@@ -1,6 +1,7 @@
 import http, { type IncomingMessage } from "node:http";
 import net, { type Socket } from "node:net";
 import { KvasirError } from "../errors.ts";
+import { addressOf } from "../io/base58.ts";
 import type { Clock } from "../io/clock.ts";
 import type { KeyPair } from "../io/crypto.ts";
 import type { Random } from "../io/random.ts";
@@ -63,7 +64,7 @@ export function dialPark(dial: ParkDial): Promise<Parked> {
 		const abort = () => settle(failed(hub, "closed", "the backbone is closing"));
 		const cancelTimer = clock.after(answerMs, () => settle(failed(hub, "network", "no answer in 10 s")));
 		signal.addEventListener("abort", abort, { once: true });
-		request.on("error", (error) => settle(failed(hub, "network", error.message)));
+		request.on("error", (error) => settle(unreachable(hub, error)));
 		request.on("response", (response) => {
 			response.resume();
 			settle(refused(response, dial));
@@ -95,7 +96,7 @@ function parked({ headers }: IncomingMessage, socket: Socket, hub: HubAddress): 
 	};
 }
 
-function refused({ statusCode, headers }: IncomingMessage, { hub, clock }: ParkDial): Parked {
+function refused({ statusCode, headers }: IncomingMessage, { hub, identity, clock }: ParkDial): Parked {
 	const retryAfterMs = Math.min(retryAfterMsMax, (Number(headers["retry-after"]) || 0) * 1000);
 	const serverTime = Number(headers["x-kvasir-time"]);
 	if (statusCode === 401 && serverTime > 0) {
@@ -103,13 +104,21 @@ function refused({ statusCode, headers }: IncomingMessage, { hub, clock }: ParkD
 	}
 	if (statusCode === 401) return failed(hub, "auth", "our signature is refused", { retryAfterMs });
 	if (statusCode !== 403) return failed(hub, "network", `it answered ${statusCode}`, { retryAfterMs });
-	const hint = "Start the hub with --backbone-key and this backbone's key";
-	return failed(hub, "not_admitted", "our key is not on its list", { retryAfterMs, hint });
+	const key = addressOf(identity.publicKey);
+	const hint = `kvasir serve-hub --backbone-key ${key}`;
+	return failed(hub, "auth", `our key ${key} is not on its list`, { retryAfterMs, hint });
+}
+
+function unreachable(hub: HubAddress, error: NodeJS.ErrnoException): Parked {
+	if (error.code !== "ECONNREFUSED") return failed(hub, "network", error.message);
+	return failed(hub, "refused", "nobody listens there", {
+		hint: "Is the hub running, and is this its --relay address?",
+	});
 }
 
 function failed(
 	{ host, port }: HubAddress,
-	code: "network" | "not_admitted" | "auth" | "closed",
+	code: "network" | "refused" | "auth" | "closed",
 	state: string,
 	{ retryAfterMs = 0, hint }: { retryAfterMs?: number; hint?: string } = {},
 ): Parked {

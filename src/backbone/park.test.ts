@@ -3,6 +3,7 @@ import { afterEach, describe, expect, test } from "vitest";
 import { dialRelay } from "../../test/support/dial-relay.ts";
 import { type RawHub, startRawHub } from "../../test/support/raw-hub.ts";
 import { scriptedIdentity } from "../../test/support/scripted-worker.ts";
+import { addressOf } from "../io/base58.ts";
 import { systemClock } from "../io/clock.ts";
 import { silentLog } from "../io/log.ts";
 import { systemRandom } from "../io/random.ts";
@@ -101,7 +102,9 @@ describe("Parking", () => {
 		await expect
 			.poll(() => events.filter(({ event }) => event === "park_failed").length, { timeout: 5000 })
 			.toBeGreaterThan(0);
-		expect(events.find(({ event }) => event === "park_failed")).toMatchObject({ error: { code: "network" } });
+		expect(events.find(({ event }) => event === "park_failed")).toMatchObject({
+			error: { code: expect.stringMatching(/^(network|refused)$/) },
+		});
 		hub = await startRawHub({ port: first.port });
 		parking.redial();
 		await hub.untilParked(1);
@@ -114,7 +117,9 @@ describe("Parking", () => {
 		];
 		const { events } = await parkAt(await startRawHub({ refuse: (asked) => refusals[asked] }), 1);
 		await expect.poll(() => events.length, { timeout: 5000 }).toBe(2);
-		expect(events[0]).toMatchObject({ error: { code: "not_admitted" } });
+		const key = addressOf(scriptedIdentity(3).publicKey);
+		expect(events[0]).toMatchObject({ error: { code: "auth", hint: `kvasir serve-hub --backbone-key ${key}` } });
+		await expect(parking.first).rejects.toMatchObject({ code: "auth", message: expect.stringContaining(key) });
 		expect(events[1]).toMatchObject({ error: { code: "network" }, retryMs: 30_000 });
 		parking.redial();
 		await hub.untilParked(1);
@@ -127,6 +132,20 @@ describe("Parking", () => {
 		await hub.untilParked(1);
 		const times = hub.heads.map((head) => Number(/Kvasir1 [^.]+\.(\d+)\./.exec(head)![1]));
 		expect(times[1]! - times[0]!).toBeGreaterThan(490);
+	});
+
+	test("the first connection is known; one of several is enough", async () => {
+		const tooMany = "HTTP/1.1 429 Too Many Requests\r\nContent-Length: 0\r\n\r\n";
+		await parkAt(await startRawHub({ refuse: (asked) => (asked < 2 ? tooMany : undefined) }), 3);
+		await parking.first;
+		expect(parking.hub).toMatchObject({ host: "127.0.0.1" });
+	});
+
+	test("a port where nobody listens is told from a hub that refuses", async () => {
+		const started = await startRawHub();
+		await started.close();
+		await parkAt(started, 2);
+		await expect(parking.first).rejects.toMatchObject({ code: "refused", hint: expect.stringContaining("--relay") });
 	});
 
 	test("closing leaves no socket", async () => {

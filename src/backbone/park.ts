@@ -1,5 +1,5 @@
 import type { Socket } from "node:net";
-import type { KvasirError } from "../errors.ts";
+import { KvasirError } from "../errors.ts";
 import type { Clock } from "../io/clock.ts";
 import type { KeyPair } from "../io/crypto.ts";
 import type { Logger } from "../io/log.ts";
@@ -32,6 +32,8 @@ export interface ParkingParts {
 
 /** Keeps raw sockets parked at the hub: one that is taken is replaced at once, one that is lost by the protocol's backoff. */
 export class Parking {
+	/** Resolves at the first connection; rejects where the first dial of each failed. */
+	readonly first: Promise<void>;
 	readonly #parts: ParkingParts;
 	readonly #closing = new AbortController();
 	readonly #waiting = new Set<Socket>();
@@ -43,7 +45,13 @@ export class Parking {
 
 	constructor(parts: ParkingParts) {
 		this.#parts = parts;
-		this.#slots = Array.from({ length: parts.count }, () => this.#keepOne());
+		const firsts = Array.from({ length: parts.count }, () => this.#dial());
+		this.first = Promise.any(firsts.map(throwFailed)).catch(({ errors }: AggregateError) => {
+			throw errors[0];
+		});
+		// For those who ask: the others dial on.
+		this.first.catch(() => {});
+		this.#slots = firsts.map((first) => this.#keepOne(first));
 	}
 
 	/** Sockets that wait at the hub now. */
@@ -68,10 +76,10 @@ export class Parking {
 		await Promise.all(this.#slots);
 	}
 
-	async #keepOne(): Promise<void> {
+	async #keepOne(first: Promise<Parked>): Promise<void> {
 		let backoff = noFailures;
-		while (!this.#closing.signal.aborted) {
-			const result = await this.#dial();
+		for (let dialled = first; !this.#closing.signal.aborted; dialled = this.#dial()) {
+			const result = await dialled;
 			if (result.kind === "parked") {
 				this.#hub = result.hub;
 				this.#parts.emit({ event: "parked", hub: result.hub });
@@ -137,4 +145,10 @@ export class Parking {
 			if (socket.destroyed) onLost();
 		});
 	}
+}
+
+async function throwFailed(dialled: Promise<Parked>): Promise<void> {
+	const result = await dialled;
+	if (result.kind === "failed") throw result.error;
+	if (result.kind === "skew") throw new KvasirError("clock_skew", "Cannot park at the hub: it takes none of our times");
 }

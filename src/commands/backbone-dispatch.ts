@@ -10,8 +10,10 @@ import { modelOptions } from "./model-options.ts";
 import { list, toggle, value } from "./options.ts";
 import { address, count, decimal, hostPort, layers, oneOf, path, text } from "./readers.ts";
 import { runRepl } from "./repl.ts";
-import { serveApi } from "./serve-api.ts";
+import { openApi, readApiKeys } from "./serve-api.ts";
 import { reportEvents } from "./swarm-events.ts";
+import { untilParked } from "./until-parked.ts";
+import { untilStopped } from "./until-stopped.ts";
 
 export const backboneDispatchCommand = defineCommand({
 	path: "backbone dispatch",
@@ -54,6 +56,7 @@ export const backboneDispatchCommand = defineCommand({
 				hint: "Say --prompt TEXT, --repl or --api",
 			});
 		}
+		const apiKeys = options.api ? await readApiKeys(options.api, options.apiKeys) : [];
 		const { openDispatch } = await import("./open-dispatch.ts");
 		const { engine, threads, model, memory, requireRemote } = options;
 		const remote = { layers: options.remote, require: requireRemote, prefill: options.prefill === "remote" };
@@ -79,9 +82,17 @@ export const backboneDispatchCommand = defineCommand({
 		);
 		const offHangup = context.onHangup(() => room.backbone.redial());
 		try {
-			reportEvents(context, room);
+			const tellEvents = reportEvents(context, room);
+			await untilParked(context, room.backbone, { required: requireRemote });
+			const api = options.api ? await openApi(context, room, { listen: options.api, keys: apiKeys }) : null;
+			tellEvents();
 			const ask = { ...options, waitMs: options.wait * 1000 };
-			if (options.api) return await serveApi(context, room, { api: options.api, keyFile: options.apiKeys });
+			if (api !== null) {
+				context.emit({ event: "api", port: api.port }, `API: ${api.url}`);
+				await untilStopped(context);
+				await api.close();
+				return {};
+			}
 			if (options.prompts.length === 0) return await runRepl(context, room, ask);
 			const run = await decodePrompts(context, room, options.prompts, ask);
 			context.emit({ event: "done", ...run }, describeRun(run));

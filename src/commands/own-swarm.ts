@@ -14,6 +14,7 @@ import { dialAt } from "./listen-at.ts";
 import { modelFactsOf } from "./model-facts.ts";
 import { type HostPort, hostPort } from "./readers.ts";
 import { withTemporaryFolder } from "./temporary-folder.ts";
+import { untilParked } from "./until-parked.ts";
 import type { WorkerKind } from "./worker-kinds.ts";
 
 const patientMs = 20_000;
@@ -22,7 +23,7 @@ const drainMs = 5_000;
 /** Starts gateway, hub and workers of this very program as child processes on loopback. */
 export async function startOwnSwarm(
 	{ host, clock, home, signal }: Context,
-	{ model, ...plan }: Pick<SwarmPlan, "home" | "backbones" | "workers" | "model" | "workersVia">,
+	{ model, ...plan }: Pick<SwarmPlan, "home" | "backbones" | "workers" | "model" | "workersVia" | "gatewayArgs">,
 ): Promise<Swarm> {
 	const reference = await resolveModel(home, model);
 	const kills: (() => void)[] = [];
@@ -108,7 +109,7 @@ function workerCommand(env: Context["host"]["env"]): string[] | undefined {
 
 /** Runs `work` with a backbone parked at a hub, once every expert of the layers has a holder; it says goodbye afterwards. */
 export async function withBackbone<T>(
-	{ clock, random, log, signal, progress }: Context,
+	context: Context,
 	options: {
 		readonly model: Model;
 		readonly hub: HostPort;
@@ -120,11 +121,13 @@ export async function withBackbone<T>(
 	},
 	work: (backbone: Backbone) => Promise<T>,
 ): Promise<T> {
+	const { clock, random, log, signal, progress } = context;
 	const { identity, layers, wholeRows } = options;
 	// Every pair is asked once and waited for: counts are exact, and a busy machine is no reason to compute here.
 	const parts = { identity, wholeRows, hedge: false, deadlineMs: patientMs, clock, random, log };
 	const backbone = await startBackbone({ model: modelFactsOf(options.model), hub: dialAt(options.hub), ...parts });
 	try {
+		await untilParked(context, backbone, { required: true });
 		const waiting = { timeoutMs: options.waitMs, signal };
 		await progress("waiting for workers", () => backbone.waitForCoverage(layers, waiting));
 		return await work(backbone);

@@ -3,13 +3,21 @@ import { WorkerLink } from "../backbone/worker-link.ts";
 import type { Context, Event } from "./context.ts";
 import type { DispatchRoom } from "./open-dispatch.ts";
 
-/** Says where the backbone is, then tells of everything that happens to its workers, a line of JSON each. */
+/** Collects everything that happens to a backbone's workers; what is returned says where the backbone is, then tells that, a line of JSON each. */
 export function reportEvents(context: Context, { backbone, decode, key }: DispatchRoom): () => void {
 	const { name, engineClass } = decode.facts;
-	context.emit({ event: "listening", key, model: name, engine: engineClass, port: backbone.address?.port ?? null });
-	context.log.info({ key, model: name, engine: engineClass }, "backbone");
+	let held: Event[] | null = [];
 	// Where nobody reads JSON, the backbone's own log lines say the same.
-	return backbone.subscribe((event) => context.emit(plainEvent(event)));
+	backbone.subscribe((event) => {
+		if (held === null) context.emit(plainEvent(event));
+		else held.push(plainEvent(event));
+	});
+	return () => {
+		context.emit({ event: "listening", key, model: name, engine: engineClass, port: backbone.address?.port ?? null });
+		context.log.info({ key, model: name, engine: engineClass }, "backbone");
+		for (const event of held ?? []) context.emit(event);
+		held = null;
+	};
 }
 
 /** An event as plain values: a worker by its key and what it holds, an error by its message. */

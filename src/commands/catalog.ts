@@ -186,6 +186,11 @@ export const catalog: readonly CatalogEntry[] = [
 		load: async () => (await import("./bench-path.ts")).benchPathCommand,
 	},
 	{
+		path: "bench splice",
+		summary: "processor time and memory that gateway and hub take for what they carry, beside nginx for the same",
+		load: async () => (await import("./bench-splice.ts")).benchSpliceCommand,
+	},
+	{
 		path: "status",
 		summary: "what a running gateway says of itself",
 		load: async () => (await import("./status.ts")).statusCommand,

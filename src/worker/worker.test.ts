@@ -4,6 +4,7 @@ import { backboneIdentity, workerIdentity } from "../../test/support/link-pair.t
 import { plainEngine, plainModel } from "../../test/support/plain-engine.ts";
 import { bytes, sampleWelcomeBody } from "../../test/support/sample-messages.ts";
 import { seededRandom } from "../../test/support/seeded-random.ts";
+import { until } from "../../test/support/until.ts";
 import { addressOf } from "../io/base58.ts";
 import { type KeyPair, keyPairFromSeed } from "../io/crypto.ts";
 import { silentLog } from "../io/log.ts";
@@ -156,11 +157,11 @@ describe("startWorker()", () => {
 		];
 		const assign = { kind: "assign", wanted, manifestDigest: bytes(32), slicePath: "" } as const;
 		session.link.send(assign);
-		await settle(20);
+		await until(() => lastHolding(session).length > 0, "the assigned experts to be held");
 		expect(lastHolding(session)).toEqual([{ layer: 1, first: 3, count: 2 }]);
 		const fixed = await startScene();
 		fixed.sessions[0]!.link.send(assign);
-		await settle(20);
+		await until(() => fixed.sessions[0]!.messages.at(-1)?.kind === "refuse", "a refusal");
 		expect(lastHolding(fixed.sessions[0]!)).toHaveLength(2);
 		expect(fixed.sessions[0]!.messages.at(-1)).toMatchObject({ kind: "refuse", id: null, code: "overloaded" });
 		await free.worker.drain("done", 0);

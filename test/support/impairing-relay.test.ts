@@ -65,10 +65,10 @@ describe("startImpairingRelay()", () => {
 		relay.drop("down");
 		socket.write("lost on the way back");
 		const second = net.connect({ host: "127.0.0.1", port: relay.port });
+		second.on("error", () => {});
 		await once(second, "connect");
 		expect((await exchange(second, Buffer.from("after"))).same).toBe(true);
 		expect(heard).toBe(0);
-		second.on("error", () => {});
 		const ends = Promise.all([socket, second].map((end) => new Promise((resolve) => end.once("close", resolve))));
 		relay.reset();
 		await ends;

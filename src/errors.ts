@@ -16,6 +16,7 @@ export const exitCodes = {
 	// 2: usage
 	usage: 2,
 	config: 2,
+	home_in_use: 2,
 	// 3: verify
 	different: 3,
 	// 4: network

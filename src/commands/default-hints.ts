@@ -12,6 +12,7 @@ export const defaultHints: Readonly<Record<ErrorCode, string>> = {
 	out_of_memory: "Try a smaller --hold or --memory",
 	usage: "kvasir <command> --help explains its options",
 	config: "kvasir config show --origin lists every setting",
+	home_in_use: "Stop the other process, or give each a --home of its own",
 	different: "firstDivergence names the position, layer, expert and worker",
 	network: "Is the address right, the port free, the other side running?",
 	timeout: "Is the other side running, and not overloaded?",

@@ -1,7 +1,7 @@
 import { cpus } from "node:os";
 import type { ExpertEngine } from "../experts/engine.ts";
 import type { EngineFacts } from "../protocol/messages.ts";
-import type { Context } from "./context.ts";
+import type { Context, Event } from "./context.ts";
 import type { JoinOptions } from "./join.ts";
 
 /** The machine's CPU, as a worker names it. */
@@ -11,23 +11,25 @@ export function cpuName(): string {
 
 /**
  * What hello says of a worker's engine, once this machine has shown that it computes the class's bytes: a device by the proof
- * that came with it, a CPU here. Throws `engine_failed` where the self-check fails.
+ * that came with it, a CPU here; and the event that tells of it. Throws `engine_failed` where the self-check fails.
  */
 export async function checkedEngineFacts(
-	{ emit, host }: Context,
+	{ host }: Context,
 	{ engineClass, proof }: ExpertEngine,
 	{ threads, memoryBytes }: Pick<JoinOptions, "threads"> & { readonly memoryBytes: number },
-): Promise<Omit<EngineFacts, "class">> {
+): Promise<{ readonly engineFacts: Omit<EngineFacts, "class">; readonly event: Event }> {
 	const device = proof ? `${proof.id} ${proof.name}`.slice(0, 64) : cpuName();
 	const check = proof ? { digest: proof.selfCheck, ms: proof.selfCheckMs } : await checkCpu(engineClass, threads);
 	const selfCheck = statedDigest(host.env) ?? check.digest;
-	emit({
-		event: "engine",
-		...{ class: engineClass, device, threads },
-		selfCheck: Buffer.from(selfCheck).toString("hex"),
-		selfCheckMs: Math.round(check.ms),
-	});
-	return { device, memoryBytes, threads, selfCheck };
+	return {
+		engineFacts: { device, memoryBytes, threads, selfCheck },
+		event: {
+			event: "engine",
+			...{ class: engineClass, device, threads },
+			selfCheck: Buffer.from(selfCheck).toString("hex"),
+			selfCheckMs: Math.round(check.ms),
+		},
+	};
 }
 
 /** Other classes promise no bits: nothing to check. */

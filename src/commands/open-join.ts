@@ -4,6 +4,8 @@ import { describeProof } from "../experts/describe-proof.ts";
 import { deviceMemoryBytes } from "../experts/gpu/device-options.ts";
 import { addressOf, keyOf } from "../io/base58.ts";
 import { makePrivateFolder } from "../io/files.ts";
+import { lockHome } from "../io/home-lock.ts";
+import type { Model } from "../model/model.ts";
 import { openNamedModel } from "../model/resolve-model.ts";
 import { loadNodeKey } from "../wallet/node-key.ts";
 import { rememberGateway } from "../wallet/remembered-gateway.ts";
@@ -17,6 +19,7 @@ import { startWorker, type Worker } from "../worker/worker.ts";
 import type { WorkerEvent } from "../worker/worker-event.ts";
 import type { Context } from "./context.ts";
 import { checkedEngineFacts, cpuName } from "./engine-facts.ts";
+import { type HeldBack, holdBack } from "./hold-back.ts";
 import type { JoinOptions } from "./join.ts";
 import { openJoinEngine } from "./join-engine.ts";
 import { openOutboundTo } from "./outbound-to.ts";
@@ -33,7 +36,7 @@ const memoryShare = 0.7;
 /** Of fetched experts on disk, to what fits in memory: what is held, and what a change brings. */
 const cacheShare = 2;
 
-/** Opens model, engine and home, and starts the worker. Throws what each of them throws. */
+/** Opens home, model and engine, and starts the worker; says that it listens once nothing of that can fail. Throws what each of them throws. */
 export async function openJoin(
 	context: Context,
 	options: JoinOptions,
@@ -43,24 +46,18 @@ export async function openJoin(
 	const { clock, random, log, host } = context;
 	const target = joinTarget(url, options.insecure);
 	const home = await makePrivateFolder(context.home);
+	const lock = await lockHome(home, "worker");
 	const invite = options.inviteFile === undefined ? undefined : await readInvite(options.inviteFile);
 	const identity = await loadNodeKey(home);
 	const named = options.wallet ?? (await walletAddress(home));
 	const payout = named ?? addressOf(identity.publicKey);
 	const { gateway, backbone } = target;
-	context.emit(
-		{ event: "listening", worker: addressOf(identity.publicKey), payout, gateway: target.url },
-		named === null ? ownAddressLine : undefined,
-	);
+	const outbound = await openOutboundTo(target.url, host.env, options.ca);
 	const model = options.model === undefined ? null : await openNamedModel(home, options.model);
-	const ownBytes = Math.floor(host.availableMemory() * memoryShare);
-	const memoryBytes = options.memory ?? (options.gpu === undefined ? ownBytes : Math.min(deviceMemoryBytes, ownBytes));
-	const engine = await openJoinEngine({ ...options, memoryBytes, device: cpuName(), clock, log }, model);
-	if (engine.proof)
-		context.emit({ event: "device", ...engine.proof, selfCheck: undefined }, describeProof(engine.proof));
-	const engineFacts = await checkedEngineFacts(context, engine, { threads: options.threads, memoryBytes });
+	const events = holdBack();
+	const { engine, engineFacts, memoryBytes } = await openCheckedEngine(context, options, model, events);
 	const paidHome = await openPaidHome(home, random);
-	const outbound = await openOutboundTo(target.url, context.host.env, options.ca);
+	const tell = (event: WorkerEvent) => events.say(() => onEvent(event));
 	const stop = new AbortController();
 	const close = async () => {
 		stop.abort(new KvasirError("closed", "Cannot go on: the worker is closing"));
@@ -68,6 +65,7 @@ export async function openJoin(
 		await model?.weights.close();
 		await paidHome.close();
 		await outbound.close();
+		lock.release();
 	};
 	try {
 		await rememberGateway(home, target.url);
@@ -89,7 +87,7 @@ export async function openJoin(
 					invite,
 					fragmentBytes: options.fragment,
 					outbound,
-					onClockSkew: (offsetSeconds) => onEvent({ event: "clock_skew", offsetSeconds }),
+					onClockSkew: (offsetSeconds) => tell({ event: "clock_skew", offsetSeconds }),
 				}),
 				payout: keyOf(payout),
 				hold: options.hold.length === 0 ? null : (dims) => options.hold.flatMap((hold) => parseHold(hold, dims)),
@@ -100,16 +98,34 @@ export async function openJoin(
 				signal: stop.signal,
 				onEvent(event) {
 					if (event.event === "loading") say(`loading experts: ${event.done} of ${event.total}`);
-					onEvent(event);
+					tell(event);
 				},
 				corrupt: corruption(host.env),
 			}),
 		);
+		context.emit(
+			{ event: "listening", worker: addressOf(identity.publicKey), payout, gateway: target.url },
+			named === null ? ownAddressLine : undefined,
+		);
+		events.letGo();
 		return { worker, close };
 	} catch (error) {
 		await close();
 		throw error;
 	}
+}
+
+/** An engine that has shown what it computes; tells of it, and of a device. */
+async function openCheckedEngine(context: Context, options: JoinOptions, model: Model | null, events: HeldBack) {
+	const { clock, log, host, emit } = context;
+	const ownBytes = Math.floor(host.availableMemory() * memoryShare);
+	const memoryBytes = options.memory ?? (options.gpu === undefined ? ownBytes : Math.min(deviceMemoryBytes, ownBytes));
+	const engine = await openJoinEngine({ ...options, memoryBytes, device: cpuName(), clock, log }, model);
+	const { proof } = engine;
+	if (proof) events.say(() => emit({ event: "device", ...proof, selfCheck: undefined }, describeProof(proof)));
+	const { engineFacts, event } = await checkedEngineFacts(context, engine, { threads: options.threads, memoryBytes });
+	events.say(() => emit(event));
+	return { engine, engineFacts, memoryBytes };
 }
 
 /** For tests of what finds a wrong worker: KVASIR_TEST_CORRUPT=LAYER:EXPERT or LAYER:all, only under NODE_ENV=test. */

@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { makePrivateFolder } from "../io/files.ts";
+import { lockHome } from "../io/home-lock.ts";
 import { defineCommand } from "./command.ts";
 import { list, toggle, value } from "./options.ts";
 import { count, formatHostPort, hostPort, oneOf, path, text } from "./readers.ts";
@@ -55,6 +56,7 @@ export const serveGatewayCommand = defineCommand({
 		]);
 		const certificate = await readCertificate(options);
 		const secret = await readSecret(options.secretFile ?? join(home, "hub-secret"), host.platform);
+		const lock = await lockHome(home, "gateway");
 		const location = options.db ?? join(home, "gateway.db");
 		const store = await openGatewayLedger(location);
 		const lists = await openAdmissionStore(location, context);
@@ -75,6 +77,7 @@ export const serveGatewayCommand = defineCommand({
 		} finally {
 			await lists.close();
 			await store.close();
+			lock.release();
 		}
 	},
 });

@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { makePrivateFolder } from "../io/files.ts";
+import { lockHome } from "../io/home-lock.ts";
 import { defineCommand } from "./command.ts";
 import { dialAt, listenAt } from "./listen-at.ts";
 import { list, value } from "./options.ts";
@@ -45,6 +46,7 @@ export const serveHubCommand = defineCommand({
 		]);
 		const secretFile = options.secretFile ?? join(context.home, "hub-secret");
 		const secret = await makeSecret(secretFile, random);
+		const lock = await lockHome(context.home, "hub");
 		const ledger = await openHubLedger(options.db ?? join(context.home, "hub.db"), { clock });
 		try {
 			const hub = await startHub(
@@ -73,6 +75,7 @@ export const serveHubCommand = defineCommand({
 			return {};
 		} finally {
 			await ledger.close();
+			lock.release();
 		}
 	},
 });

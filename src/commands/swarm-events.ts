@@ -1,22 +1,22 @@
 import type { BackboneEvent } from "../backbone/backbone-options.ts";
 import { WorkerLink } from "../backbone/worker-link.ts";
 import type { Context, Event } from "./context.ts";
+import { holdBack } from "./hold-back.ts";
 import type { DispatchRoom } from "./open-dispatch.ts";
 
 /** Collects everything that happens to a backbone's workers; what is returned says where the backbone is, then tells that, a line of JSON each. */
 export function reportEvents(context: Context, { backbone, decode, key }: DispatchRoom): () => void {
 	const { name, engineClass } = decode.facts;
-	let held: Event[] | null = [];
+	const events = holdBack();
 	// Where nobody reads JSON, the backbone's own log lines say the same.
 	backbone.subscribe((event) => {
-		if (held === null) context.emit(plainEvent(event));
-		else held.push(plainEvent(event));
+		const plain = plainEvent(event);
+		events.say(() => context.emit(plain));
 	});
 	return () => {
 		context.emit({ event: "listening", key, model: name, engine: engineClass, port: backbone.address?.port ?? null });
 		context.log.info({ key, model: name, engine: engineClass }, "backbone");
-		for (const event of held ?? []) context.emit(event);
-		held = null;
+		events.letGo();
 	};
 }
 

@@ -26,7 +26,8 @@ export async function verifyThroughSwarm(context: Context, options: VerifyOption
 			context.progress("decoding", (say) => compare(context, options, { model, backbone, layers }, say)),
 		);
 	if (options.hub) return verifyAt(options.hub, await loadNodeKey(context.home));
-	return withOwnSwarm(context, { ...options, wholeLayers: wholeRows }, model.shape, verifyAt);
+	const { workers = 2 } = options;
+	return withOwnSwarm(context, { ...options, workers, wholeLayers: wholeRows }, model.shape, verifyAt);
 }
 
 /** Checked before any process is started. Throws `usage` for a layer there is not. */

@@ -1,5 +1,5 @@
 import { resolve } from "node:path";
-import { exitCodes } from "../errors.ts";
+import { exitCodes, KvasirError } from "../errors.ts";
 import { type EngineName, engineNames } from "../experts/open-engine.ts";
 import type { EvidenceReport } from "../verify/evidence.ts";
 import type { VerifyReport } from "../verify/report.ts";
@@ -17,7 +17,7 @@ const options = {
 	engine: value("--engine <engine>", "what computes: canonical, and f32 with --reference", oneOf(...engineNames)),
 	prompts: list("--prompt <text>", "decode this; repeatable; The capital of France is without it", text),
 	tokens: value("--tokens <n>", "tokens to generate for each prompt", count(1, 100_000), 8),
-	workers: value("--workers <n>", "worker processes to start", count(1, 64), 2),
+	workers: value("--workers <n>", "worker processes to start; 2 without it", count(1, 64)),
 	kinds: list(
 		"--worker <kind>",
 		"start one of this kind: cpu, onnx, also cpu:threads=2, gpu=ID, onnx-gpu=ID; repeatable",
@@ -57,17 +57,26 @@ export const verifyCommand = defineCommand({
 	example: "kvasir verify --model tiny --workers 3 --layers all --json",
 	async run(context, chosen): Promise<Outcome<VerifyReport | EvidenceReport>> {
 		const engine = chosen.engine ?? (chosen.reference ? "f32" : modelOptions.engine.fallback);
+		checkChoice(chosen);
 		if (chosen.evidence !== undefined) return replay(context, chosen.evidence, { ...chosen, engine });
-		const report = await verify(context, { ...chosen, engine });
-		const [{ exitCodeOf }, { writeReports }] = await Promise.all([
+		const [{ exitCodeOf }, { checkWritable, writeReports }] = await Promise.all([
 			import("../verify/verdict.ts"),
 			import("./verify-files.ts"),
 		]);
+		if (chosen.junit !== undefined) await checkWritable(chosen.junit);
+		const report = await verify(context, { ...chosen, engine });
 		await writeReports(report, { junit: chosen.junit, stepSummary: context.host.env.GITHUB_STEP_SUMMARY });
 		return { data: report, exitCode: exitCodeOf(report.verdict, { strict: chosen.strict }) };
 	},
 	render: (report) => ("reproduced" in report ? describeEvidence(report) : describeVerify(report)),
 });
+
+function checkChoice({ workers, kinds }: Chosen): void {
+	if (workers === undefined || kinds.length === 0) return;
+	throw new KvasirError("usage", "Cannot verify: --workers and --worker both say how many workers to start", {
+		hint: "Say --worker once for each, or --workers alone",
+	});
+}
 
 /** Exit 3 where the replay finds another answer than the backbone's audit did. */
 async function replay(

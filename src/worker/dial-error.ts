@@ -89,7 +89,14 @@ function meaningOf(status: number): [ErrorCode, string, string] {
 	if (status === 407) return ["proxy", "the proxy wants a password", "Put user and password in HTTPS_PROXY"];
 	if (status === 426) return ["version", "the gateway speaks another version", "Update the older of the two"];
 	if (status === 429) return ["refused", "too many joins at once", "It will be tried again"];
-	if (status === 502 || status === 503 || status === 504) {
+	if (status === 502 || status === 504) {
+		return [
+			"refused",
+			"the gateway cannot reach its hub",
+			"Its operator: the gateway's log says why; it will be tried again",
+		];
+	}
+	if (status === 503) {
 		return ["refused", "no backbone is ready for this worker", "It will be tried again"];
 	}
 	return ["network", "that is no Kvasir gateway", "Check the URL, and what answers on that port"];

@@ -88,6 +88,7 @@ describe("webSocketDialer()", () => {
 		["407 Proxy Authentication Required", "proxy", 0],
 		["426 Upgrade Required", "version", 0],
 		["429 Too Many Requests\r\nRetry-After: 17", "refused", 17_000],
+		["502 Bad Gateway", "refused", 0],
 		["503 Service Unavailable\r\nRetry-After: 3", "refused", 3_000],
 		["503 Service Unavailable\r\nRetry-After: soon", "refused", 0],
 		["302 Found\r\nLocation: http://127.0.0.1/", "network", 0],

@@ -4,6 +4,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { fakeClock } from "../../test/support/fake-clock.ts";
 import { builtModule, runUntilKilled } from "../../test/support/killed-child.ts";
+import { runs } from "../../test/support/long.ts";
 import { receiptChain, submissionOf, testSession } from "../../test/support/receipts.ts";
 import { temporaryHome } from "../../test/support/temporary-home.ts";
 import { journalsIn, SessionJournal } from "./journal.ts";
@@ -85,7 +86,7 @@ describe("SessionJournal", () => {
 				expect(figures(again.state)).toEqual(before);
 				again.close();
 			}),
-			{ numRuns: 60 },
+			{ numRuns: runs(60, 1_000) },
 		);
 	});
 
@@ -192,6 +193,6 @@ it("decodeRecord() takes nothing for a record that is not one", () => {
 		fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
 			expect(decodeRecord(Buffer.from(bytes), 0)).toBeNull();
 		}),
-		{ numRuns: 1000 },
+		{ numRuns: runs(1_000, 20_000) },
 	);
 });

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { runs } from "../../test/support/long.ts";
 import { receiptChain, testSession } from "../../test/support/receipts.ts";
 import { KvasirError } from "../errors.ts";
 import { emptyDigest, extendDigest } from "./digest-chain.ts";
@@ -71,7 +72,7 @@ describe("parseReceipt()", () => {
 					expect((error as KvasirError).code).toBe("bad_receipt");
 				}
 			}),
-			{ numRuns: 2000 },
+			{ numRuns: runs(2_000, 100_000) },
 		);
 	});
 });

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { runs } from "../../test/support/long.ts";
 import { type ErrorCode, KvasirError } from "../errors.ts";
 import { packagePath } from "../io/built.ts";
 import { GgufCursor, GgufFormatError, WindowTooSmall } from "./gguf-cursor.ts";
@@ -60,7 +61,7 @@ test("a changed header ends as a model or as a typed error, whatever was changed
 			for (const { at, bytes } of changes) copy.set(bytes.subarray(0, copy.length - at), at);
 			seen.add(openAll(copy));
 		}),
-		{ numRuns: 400 },
+		{ numRuns: runs(400, 50_000) },
 	);
 	expect(seen).toContain("bad header");
 	expect([...seen]).not.toContain("internal");
@@ -97,7 +98,7 @@ test("readHeader() refuses random bytes behind a good magic", () => {
 			const bytes = Buffer.concat([Buffer.from("GGUF\x03\0\0\0"), tail]);
 			expect(["read", "refused"]).toContain(outcome(bytes, bytes.length));
 		}),
-		{ numRuns: 300 },
+		{ numRuns: runs(300, 50_000) },
 	);
 });
 

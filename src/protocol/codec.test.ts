@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import fc from "fast-check";
 import { Unpackr } from "msgpackr";
 import { describe, expect, it } from "vitest";
+import { runs } from "../../test/support/long.ts";
 import {
 	bytes,
 	sampleHandshakes,
@@ -132,7 +133,7 @@ describe("decodeSession()", () => {
 				buffer.set(encoded, shift);
 				expect(plain(decodeSession(buffer.subarray(shift), hidden))).toEqual(plain(message));
 			}),
-			{ numRuns: 100 },
+			{ numRuns: runs(100, 5_000) },
 		);
 	});
 
@@ -214,8 +215,8 @@ describe("decodeSession()", () => {
 				}
 			}
 		};
-		fc.assert(fc.property(damaged, survives), { numRuns: 4000 });
-		fc.assert(fc.property(fc.uint8Array({ maxLength: 64 }), survives), { numRuns: 4000 });
+		fc.assert(fc.property(damaged, survives), { numRuns: runs(4_000, 100_000) });
+		fc.assert(fc.property(fc.uint8Array({ maxLength: 64 }), survives), { numRuns: runs(4_000, 100_000) });
 	});
 });
 

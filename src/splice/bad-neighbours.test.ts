@@ -1,6 +1,7 @@
 import net, { type AddressInfo, type Socket } from "node:net";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { runs } from "../../test/support/long.ts";
 import { parkSocket } from "../../test/support/parked-backbone.ts";
 import { rawExchange } from "../../test/support/raw-http.ts";
 import {
@@ -98,7 +99,7 @@ describe("the hub", () => {
 					expect(Buffer.from(bytes).equals(await nextMessage(worker))).toBe(true);
 				},
 			),
-			{ numRuns: 20 },
+			{ numRuns: runs(20, 2_000) },
 		);
 		worker.terminate();
 	});

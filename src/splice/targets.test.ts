@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { runs } from "../../test/support/long.ts";
 import { testKey } from "../../test/support/splice-swarm.ts";
 import { addressOf } from "../io/base58.ts";
 import { isModelName, readParkTarget, readWorkerTarget } from "./targets.ts";
@@ -53,7 +54,7 @@ describe("readWorkerTarget()", () => {
 					expect(target.model === "" || isModelName(target.model)).toBe(true);
 				},
 			),
-			{ numRuns: 2_000 },
+			{ numRuns: runs(2_000, 100_000) },
 		);
 	});
 });

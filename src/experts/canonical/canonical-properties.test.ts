@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { afterAll, describe, expect, test } from "vitest";
+import { runs } from "../../../test/support/long.ts";
 import { formatOf } from "../../model/ggml-types.ts";
 import { f32ToF16 } from "../../model/half.ts";
 import { type TensorType, tensorTypes, type WeightMatrix } from "../../model/weight-matrix.ts";
@@ -49,7 +50,7 @@ describe.each(types)("%s", (type) => {
 					Array.from({ length: rows }, (_, r) => anyRow(inputs, seed + r * 7919)),
 				);
 			}),
-			{ numRuns: 25 },
+			{ numRuns: runs(25, 500) },
 		);
 	});
 

@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { anyMatrix, anyRow, halvesAt } from "../../../test/support/any-matrix.ts";
 import { hasDevice, openAnyDevice } from "../../../test/support/device.ts";
+import { runs } from "../../../test/support/long.ts";
 import { formatOf } from "../../model/ggml-types.ts";
 import { type ExpertWeights, type TensorType, tensorTypes, type WeightMatrix } from "../../model/weight-matrix.ts";
 import { combine, expertQuantisedRow, expertRow, multiplyRow, quantiseRow } from "../reference.ts";
@@ -12,7 +13,7 @@ import { GpuEngine } from "./gpu-engine.ts";
 const types = Object.keys(tensorTypes) as TensorType[];
 const memoryBytes = 2 ** 26;
 /** A driver that computes on the CPU also compiles on the CPU. */
-const slowMs = 300_000;
+const slowMs = runs(300_000, 1_800_000);
 let engine: GpuEngine;
 let plain: GpuEngine;
 beforeAll(async () => {
@@ -57,7 +58,10 @@ describe.skipIf(!hasDevice).each(types)("%s on the device", { timeout: slowMs },
 				const given = Array.from({ length: rows }, (_, r) => anyRow(inputs, seed + r * 7919));
 				await expectEqual(anyMatrix(type, outputs, inputs, seed), given);
 			}),
-			{ numRuns: formatOf(type).elements > 1 ? 15 : 5, examples: [[{ outputs: 9, blocks: 9, rows: 70, seed: 1 }]] },
+			{
+				numRuns: runs(formatOf(type).elements > 1 ? 15 : 5, 100),
+				examples: [[{ outputs: 9, blocks: 9, rows: 70, seed: 1 }]],
+			},
 		);
 	});
 
@@ -144,7 +148,7 @@ describe.skipIf(!hasDevice)("an expert on the device", { timeout: slowMs }, () =
 				});
 				expect(bits(answer)).toEqual(bits(joined(expected)));
 			}),
-			{ numRuns: 12 },
+			{ numRuns: runs(12, 100) },
 		);
 	});
 

@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import { KvasirError } from "../errors.ts";
 import { readSmallFile } from "../io/files.ts";
+import { nearestName } from "../io/nearest-name.ts";
 import type { CommandSpec } from "./command.ts";
-import { nearestName } from "./nearest-name.ts";
 import { flagName, type OptionSpecs } from "./options.ts";
 import { globalOptions } from "./settings.ts";
 

@@ -1,18 +1,5 @@
+import type { Payout } from "../ledger/gateway-claims.ts";
 import { kvrText } from "../wallet/amounts.ts";
-
-interface Payout {
-	readonly id: string;
-	readonly wallet: string;
-	readonly number: number;
-	readonly nano: bigint;
-	readonly address: string;
-	readonly state: "claimed" | "paid" | "failed";
-	readonly reference: string | null;
-	readonly reason: string | null;
-	readonly claimedAtMs: number;
-	readonly exportedAtMs: number | null;
-	readonly settledAtMs: number | null;
-}
 
 /** A payout as commands print it: KVR and nano-KVR as strings. */
 export function payoutView({ nano, ...facts }: Payout) {

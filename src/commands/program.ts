@@ -1,10 +1,10 @@
 import { Command, CommanderError, Option } from "commander";
 import { KvasirError } from "../errors.ts";
+import { nearestName } from "../io/nearest-name.ts";
 import { catalog, groups, loadAll } from "./catalog.ts";
 import type { CommandSpec } from "./command.ts";
 import { commandWords } from "./command-words.ts";
 import type { Host } from "./host.ts";
-import { nearestName } from "./nearest-name.ts";
 import { flagName, type OptionSpec, type OptionSpecs } from "./options.ts";
 import { printError } from "./output.ts";
 import { programVersion } from "./program-version.ts";

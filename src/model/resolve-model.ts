@@ -1,5 +1,6 @@
 import { access } from "node:fs/promises";
 import { KvasirError } from "../errors.ts";
+import { nearestName } from "../io/nearest-name.ts";
 import { type Geometry, geometryNamed } from "./geometries.ts";
 import type { Model } from "./model.ts";
 import { openModel } from "./open-model.ts";
@@ -72,28 +73,13 @@ async function exists(path: string): Promise<boolean> {
 
 function unknownModel(name: string, known: string[], geometry: Geometry | undefined): KvasirError {
 	const names = [...new Set(known)];
-	const nearest = names.find((candidate) => distance(candidate, name) <= 2);
+	const nearest = nearestName(name, names);
 	const hint =
 		geometry !== undefined
 			? `register its weights: kvasir model add ${name} PATH`
-			: `${nearest === undefined ? "" : `did you mean ${nearest}? `}models: ${names.join(", ")}, or the path of a .gguf file`;
+			: `${nearest === null ? "" : `did you mean ${nearest}? `}models: ${names.join(", ")}, or the path of a .gguf file`;
 	return new KvasirError("model_missing", `Cannot find the model "${name}": no such name or file`, {
 		hint,
 		facts: { name, known: names },
 	});
-}
-
-/** Levenshtein distance, cases ignored. */
-function distance(a: string, b: string): number {
-	const [from, to] = [a.toLowerCase(), b.toLowerCase()];
-	let row = Array.from({ length: to.length + 1 }, (_, i) => i);
-	for (let i = 1; i <= from.length; i++) {
-		const next = [i];
-		for (let j = 1; j <= to.length; j++) {
-			const change = row[j - 1]! + (from[i - 1] === to[j - 1] ? 0 : 1);
-			next.push(Math.min(change, row[j]! + 1, next[j - 1]! + 1));
-		}
-		row = next;
-	}
-	return row[to.length]!;
 }

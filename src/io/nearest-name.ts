@@ -1,7 +1,7 @@
-/** The name closest to `given` by edits (Levenshtein), or null when none is close enough to be meant. */
+/** The name closest to `given` by edits (Levenshtein, cases ignored), or null when none is close enough to be meant. */
 export function nearestName(given: string, names: readonly string[]): string | null {
-	const ranked = names.map((name) => ({ name, edits: editsBetween(given, name) })).sort((a, b) => a.edits - b.edits);
-	const best = ranked[0];
+	const ranked = names.map((name) => ({ name, edits: editsBetween(given.toLowerCase(), name.toLowerCase()) }));
+	const best = ranked.sort((a, b) => a.edits - b.edits)[0];
 	return best && best.edits <= Math.max(2, Math.floor(given.length / 3)) ? best.name : null;
 }
 

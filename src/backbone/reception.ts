@@ -1,3 +1,4 @@
+import { setMaxListeners } from "node:events";
 import { KvasirError } from "../errors.ts";
 import { addressOf } from "../io/base58.ts";
 import type { Clock } from "../io/clock.ts";
@@ -42,6 +43,8 @@ export function createReception(
 	parts: ReceptionParts,
 ): (transport: Transport, from: Arrived) => Promise<WorkerLink | null> {
 	const { identity, model, clock, random, log, roster, listener, signal } = parts;
+	// One listener for each handshake under way: as many as there are newcomers.
+	setMaxListeners(0, signal);
 
 	function welcome({ offer }: Hello): WelcomeBody {
 		return {

@@ -1,4 +1,9 @@
+import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { systemClock } from "../../src/io/clock.ts";
+import { type EntryPage, genesisHash, pageJson, parsePage } from "../../src/ledger/entry.ts";
+import { openHubLedger } from "../../src/ledger/hub-ledger.ts";
+import type { Child } from "../../src/swarm/child.ts";
 import { type Impairment, startImpairingRelay } from "../support/impairing-relay.ts";
 import { startGatewayPart, startHubPart, startPart } from "../support/part-processes.ts";
 import { temporaryHome } from "../support/temporary-home.ts";
@@ -80,17 +85,45 @@ describe("a decode over a bad path", () => {
 });
 
 describe("what is restarted in the middle of a decode", () => {
-	it("a hub: the decode finishes, the worker comes back and serves on", async () => {
+	it("a hub: the decode finishes, the worker comes back and serves on, no acknowledged receipt is lost", async () => {
 		const { home, hub, url } = await startScene({});
-		const words = ["--prompt", "The capital of France is", "--tokens", "400", "--wait", "60"];
-		const backbone = await dispatch(home, hub, words);
+		const first = await dispatch(home, hub, [...prompt, "--wait", "60"]);
 		await joinWith(home, url);
-		await backbone.events.waitFor(({ event, index }) => event === "token" && Number(index) >= 10, 60_000);
+		await doneOf(first, 120_000);
+		expect(acknowledgedBy(first)).not.toHaveLength(0);
+
+		const backbone = await dispatch(home, hub, ["--api", "127.0.0.1:0"]);
+		const api = await backbone.events.waitFor(({ event }) => event === "api", 60_000);
+		const joins = () => backbone.events.all.filter(({ event }) => event === "joined").length;
+		await until(() => joins() === 1, "the worker to join", 60_000);
+		const decode = (tokens: number) =>
+			fetch(`http://127.0.0.1:${api.port}/v1/completions`, {
+				method: "POST",
+				headers: { "content-type": "application/json" },
+				body: JSON.stringify({ model: "tiny", prompt: "The capital of France is", max_tokens: tokens, stream: true }),
+			}).then(({ body }) => body!.pipeThrough(new TextDecoderStream()).getReader());
+		const reader = await decode(400);
+		let text = "";
+		const readOn = async (enough: () => boolean) => {
+			for (let part = await reader.read(); !part.done; part = await reader.read()) {
+				text += part.value;
+				if (enough()) return;
+			}
+		};
+		await readOn(() => text.split("data: ").length > 10);
 		await hub.child.kill();
-		await startHubPart(home, hub);
-		const { answers, remote } = await doneOf(backbone, 120_000);
-		expect(answers[0]!.tokens.length).toBeGreaterThan(10);
-		expect(remote.answered + remote.fallback).toBe(remote.asked);
+		const restarted = await startHubPart(home, hub);
+		await readOn(() => false);
+		expect(text).toContain("data: [DONE]");
+		await until(() => joins() === 2, "the worker to come back", 90_000);
+		for (const again = await decode(8); !(await again.read()).done; );
+		await backbone.stop();
+		await restarted.child.stop();
+
+		const acknowledged = [...acknowledgedBy(first), ...acknowledgedBy(backbone)];
+		expect(await entriesOf(home)).toEqual(expect.arrayContaining(acknowledged));
+		// Of the session that the hub's end cut off, and of the one after it.
+		expect(acknowledgedBy(backbone).length).toBeGreaterThanOrEqual(2);
 	});
 
 	it("a gateway: the worker dials the new one and is asked again", async () => {
@@ -106,6 +139,24 @@ describe("what is restarted in the middle of a decode", () => {
 		expect(backbone.events.all.filter(({ event }) => event === "left")).toHaveLength(1);
 	});
 });
+
+/** Numbers of the ledger's entries that the hub told a backbone it has stored. */
+function acknowledgedBy(backbone: Child): number[] {
+	return backbone.events.all.filter(({ event }) => event === "receipt").map(({ entry }) => Number(entry));
+}
+
+/** Numbers of the entries that are in the hub's ledger, its chain checked; the hub is stopped. */
+async function entriesOf(home: string): Promise<number[]> {
+	const ledger = await openHubLedger(join(home, "hub", "hub.db"), { clock: systemClock, mustExist: true });
+	try {
+		const page = parsePage(
+			JSON.parse(JSON.stringify(pageJson((await ledger.entriesAfter(0, genesisHash, 500)) as EntryPage))),
+		);
+		return page.entries.map(({ number }) => number);
+	} finally {
+		await ledger.close();
+	}
+}
 
 function heldOf(events: readonly { readonly event: string; readonly [field: string]: unknown }[]): number {
 	return Number(events.findLast(({ event }) => event === "holding")?.experts ?? 0);

@@ -72,6 +72,5 @@ function homeInMemory(random: Random): WorkerHome {
 		async rememberBackbone(_, key) {
 			backbone = key;
 		},
-		async keepReceipt() {},
 	};
 }

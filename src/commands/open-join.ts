@@ -7,11 +7,13 @@ import { makePrivateFolder } from "../io/files.ts";
 import { lockHome } from "../io/home-lock.ts";
 import type { Model } from "../model/model.ts";
 import { openNamedModel } from "../model/resolve-model.ts";
+import { openLocalReceipts } from "../wallet/local-receipts.ts";
 import { loadNodeKey } from "../wallet/node-key.ts";
 import { rememberGateway } from "../wallet/remembered-gateway.ts";
 import { walletAddress } from "../wallet/wallet-key.ts";
 import { webSocketDialer } from "../worker/dialer.ts";
 import { parseHold } from "../worker/held-experts.ts";
+import { openWorkerHome } from "../worker/home.ts";
 import { joinTarget } from "../worker/join-target.ts";
 import { openSliceCache } from "../worker/slice-cache.ts";
 import { createSliceClient } from "../worker/slice-client.ts";
@@ -23,7 +25,7 @@ import { type HeldBack, holdBack } from "./hold-back.ts";
 import type { JoinOptions } from "./join.ts";
 import { openJoinEngine } from "./join-engine.ts";
 import { openOutboundTo } from "./outbound-to.ts";
-import { openPaidHome } from "./paid-home.ts";
+import { localReceiptOf } from "./paid-receipts.ts";
 import { programVersion } from "./program-version.ts";
 import { readInvite } from "./read-invite.ts";
 
@@ -56,14 +58,14 @@ export async function openJoin(
 	const model = options.model === undefined ? null : await openNamedModel(home, options.model);
 	const events = holdBack();
 	const { engine, engineFacts, memoryBytes } = await openCheckedEngine(context, options, model, events);
-	const paidHome = await openPaidHome(home, random);
+	const receipts = await openLocalReceipts(home);
 	const tell = (event: WorkerEvent) => events.say(() => onEvent(event));
 	const stop = new AbortController();
 	const close = async () => {
 		stop.abort(new KvasirError("closed", "Cannot go on: the worker is closing"));
 		await engine.close();
 		await model?.weights.close();
-		await paidHome.close();
+		await receipts.close();
 		await outbound.close();
 		lock.release();
 	};
@@ -75,7 +77,7 @@ export async function openJoin(
 			clock,
 		});
 		const fetching = { url: target.url, identity, dispatcher: outbound.dispatcher, clock, random };
-		const worker = await context.progress("loading experts", (say) =>
+		const worker = await context.progress("loading experts", async (say) =>
 			startWorker({
 				...{ gateway, backbone, identity, model, engine, memoryBytes, clock, random, log },
 				dial: webSocketDialer({
@@ -94,7 +96,8 @@ export async function openJoin(
 				slices: { cache, client: (backbone, model) => createSliceClient({ ...fetching, backbone, model }) },
 				engineFacts,
 				build: `kvasir ${programVersion()}`,
-				home: paidHome,
+				home: await openWorkerHome(home, random),
+				keepReceipt: (receipt) => receipts.append(localReceiptOf(receipt)),
 				signal: stop.signal,
 				onEvent(event) {
 					if (event.event === "loading") say(`loading experts: ${event.done} of ${event.total}`);

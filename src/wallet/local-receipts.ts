@@ -22,6 +22,10 @@ export interface LocalReceipt {
 	/** False: the worker's own figures differ. */
 	readonly countersigned: boolean;
 	readonly atMs: number;
+	/** What can be shown to others, base64; absent in files of older versions. */
+	readonly signed?:
+		| { readonly body: string; readonly signature: string; readonly countersignature: string | null }
+		| undefined;
 }
 
 const amount = z
@@ -40,6 +44,7 @@ const lineSchema = z.object({
 	rate: amount,
 	countersigned: z.boolean(),
 	atMs: z.number().int(),
+	signed: z.object({ body: z.string(), signature: z.string(), countersignature: z.string().nullable() }).optional(),
 });
 
 const path = (home: string) => join(home, "receipts.jsonl");

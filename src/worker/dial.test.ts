@@ -30,7 +30,6 @@ function memoryHome(): WorkerHome & { readonly backbones: Map<string, Uint8Array
 		},
 		backboneOf: async (gateway) => backbones.get(gateway) ?? null,
 		rememberBackbone: async (gateway, key) => void backbones.set(gateway, key),
-		keepReceipt: async () => {},
 	};
 }
 

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { bytes } from "../../test/support/sample-messages.ts";
 import { seededRandom } from "../../test/support/seeded-random.ts";
-import { openWorkerHome, receiptsPath } from "./home.ts";
+import { openWorkerHome } from "./home.ts";
 
 let folder: string;
 beforeEach(async () => {
@@ -30,14 +30,6 @@ describe("openWorkerHome()", () => {
 		const epochs = await Promise.all(Array.from({ length: 10 }, () => home.nextEpoch()));
 		expect(new Set(epochs).size).toBe(10);
 		expect(JSON.parse(await readFile(join(folder, "worker.json"), "utf8")).epoch).toBe(10);
-	});
-
-	it("keeps receipts with both signatures, one a line", async () => {
-		const home = await openWorkerHome(folder, seededRandom(1));
-		await home.keepReceipt({ body: bytes(3), signature: bytes(64), countersignature: null });
-		await home.keepReceipt({ body: bytes(4), signature: bytes(64), countersignature: bytes(64) });
-		const lines = (await readFile(receiptsPath(folder), "utf8")).trim().split("\n");
-		expect(lines.map((line) => JSON.parse(line).body)).toEqual(["AAEC", "AAECAw=="]);
 	});
 
 	it("refuses a file that is not its own", async () => {

@@ -1,4 +1,3 @@
-import { appendFile } from "node:fs/promises";
 import { join } from "node:path";
 import { KvasirError } from "../errors.ts";
 import { addressOf, keyOf } from "../io/base58.ts";
@@ -14,8 +13,14 @@ export interface WorkerHome {
 	/** The backbone key first seen at a gateway; null before. */
 	backboneOf(gateway: string): Promise<Uint8Array | null>;
 	rememberBackbone(gateway: string, key: Uint8Array): Promise<void>;
-	/** Keeps a receipt's body and both signatures. */
-	keepReceipt(receipt: { body: Uint8Array; signature: Uint8Array; countersignature: Uint8Array | null }): Promise<void>;
+}
+
+/** A receipt as it was exchanged. */
+export interface SignedReceipt {
+	readonly body: Uint8Array;
+	readonly signature: Uint8Array;
+	/** Null where the worker's own figures differ. */
+	readonly countersignature: Uint8Array | null;
 }
 
 /** The file's contents; unknown fields are kept. */
@@ -28,12 +33,7 @@ interface State {
 
 const stateBytesMax = 256 * 1024;
 
-/** Where receipts are kept, one JSON object a line: `{body, signature, countersignature}`, base64. */
-export function receiptsPath(home: string): string {
-	return join(home, "receipts.ndjson");
-}
-
-/** A home in a folder: `worker.json`, written whole and atomically, and `receipts.ndjson`. Throws `bad_file`. */
+/** A home in a folder: `worker.json`, written whole and atomically. Throws `bad_file`. */
 export async function openWorkerHome(home: string, random: Random): Promise<WorkerHome> {
 	await makePrivateFolder(home);
 	const path = join(home, "worker.json");
@@ -63,11 +63,6 @@ export async function openWorkerHome(home: string, random: Random): Promise<Work
 		async rememberBackbone(gateway, key) {
 			state.backbones[gateway] = addressOf(key);
 			await save();
-		},
-		async keepReceipt({ body, signature, countersignature }) {
-			const base64 = (bytes: Uint8Array | null) => (bytes === null ? null : Buffer.from(bytes).toString("base64"));
-			const line = { body: base64(body), signature: base64(signature), countersignature: base64(countersignature) };
-			await appendFile(receiptsPath(home), `${JSON.stringify(line)}\n`, { mode: 0o600 });
 		},
 	};
 }

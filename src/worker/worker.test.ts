@@ -75,9 +75,9 @@ async function startScene(
 			rememberBackbone: async (gateway, key) => {
 				remembered.set(gateway, key);
 			},
-			keepReceipt: async (receipt) => {
-				kept.push(receipt);
-			},
+		},
+		keepReceipt: async (receipt) => {
+			kept.push(receipt);
 		},
 		clock,
 		random: seededRandom(9),
@@ -157,7 +157,7 @@ describe("startWorker()", () => {
 		];
 		const assign = { kind: "assign", wanted, manifestDigest: bytes(32), slicePath: "" } as const;
 		session.link.send(assign);
-		await until(() => lastHolding(session).length > 0, "the assigned experts to be held");
+		await until(() => (lastHolding(session)?.length ?? 0) > 0, "the assigned experts to be held");
 		expect(lastHolding(session)).toEqual([{ layer: 1, first: 3, count: 2 }]);
 		const fixed = await startScene();
 		fixed.sessions[0]!.link.send(assign);

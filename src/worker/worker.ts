@@ -15,7 +15,7 @@ import { bindPayout } from "../protocol/payout.ts";
 import { DialLoop, type DialLoopParts } from "./dial.ts";
 import type { Dialer } from "./dialer.ts";
 import { ExpertKeeper, type Hold, type SliceAccess } from "./expert-keeper.ts";
-import type { WorkerHome } from "./home.ts";
+import type { SignedReceipt, WorkerHome } from "./home.ts";
 import type { ReceiptOutcome } from "./receipt-desk.ts";
 import { type Serving, serveLink } from "./serve.ts";
 import { Tally, type TallySnapshot } from "./tally.ts";
@@ -45,6 +45,7 @@ export interface WorkerParts {
 	/** Such as `kvasir 0.1.0`. */
 	readonly build: string;
 	readonly home: WorkerHome;
+	readonly keepReceipt: (receipt: SignedReceipt) => Promise<void>;
 	readonly clock: Clock;
 	readonly random: Random;
 	readonly log: Logger;
@@ -277,7 +278,7 @@ class LinkedWorker implements Worker {
 		const { receipt, body, signature, reply, unpaidPairs } = outcome;
 		const countersignature = "signature" in reply.answer ? reply.answer.signature : null;
 		failpoint("worker.keep.before");
-		this.#parts.home
+		this.#parts
 			.keepReceipt({ body, signature, countersignature })
 			.then(() => failpoint("worker.keep.after"))
 			.catch(({ message }: Error) => this.#parts.log.warn({ message }, "a receipt could not be kept"));

@@ -4,11 +4,13 @@ import { built, compute, endWithParent, model, parts, tell } from "./parts.mjs";
 const [gateway, home] = process.argv.slice(2);
 const { startWorker } = await built("worker/worker");
 const { webSocketDialer } = await built("worker/dialer");
-const { openPaidHome } = await built("commands/paid-home");
+const { openWorkerHome } = await built("worker/home");
+const { openLocalReceipts } = await built("wallet/local-receipts");
+const { localReceiptOf } = await built("commands/paid-receipts");
 const { loadNodeKey } = await built("wallet/node-key");
 
 const identity = await loadNodeKey(home);
-const paidHome = await openPaidHome(home, parts.random);
+const receipts = await openLocalReceipts(home);
 const loaded = new Set();
 const matrix = { type: "F32", outputs: 1, inputs: 1, bytes: new Uint8Array(4) };
 const worker = await startWorker({
@@ -37,7 +39,8 @@ const worker = await startWorker({
 	engineFacts: { device: "formula", memoryBytes: 2 ** 20, threads: 1, selfCheck: new Uint8Array(0) },
 	memoryBytes: 2 ** 20,
 	build: "crash",
-	home: paidHome,
+	home: await openWorkerHome(home, parts.random),
+	keepReceipt: (receipt) => receipts.append(localReceiptOf(receipt)),
 	signal: new AbortController().signal,
 });
 worker.closed.catch((error) => tell({ event: "failed", error: String(error) }));

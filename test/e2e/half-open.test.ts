@@ -56,6 +56,7 @@ async function startScene() {
 		memoryBytes: 2 ** 20,
 		build: "test",
 		home: await openWorkerHome(await temporaryHome(), parts.random),
+		keepReceipt: async () => {},
 		signal: stop.signal,
 		onEvent: (event) => events.push(event),
 	});

@@ -1,4 +1,3 @@
-import { KvasirError } from "../errors.ts";
 import type { ExpertEngine } from "./engine.ts";
 
 /** The engines a user can name (`--engine`). */
@@ -15,13 +14,6 @@ export interface EngineOptions {
 	readonly memoryBytes: number;
 	/** The machine's CPU, as the class of engine onnx names it. */
 	readonly device?: string;
-}
-
-/** Reads an engine name. Throws `usage`. */
-export function parseEngineName(text: string): EngineName {
-	const name = engineNames.find((known) => known === text);
-	if (name) return name;
-	throw new KvasirError("usage", `Cannot use the engine "${text}": not one of ${engineNames.join(", ")}`);
 }
 
 /** Opens an engine that computes on the calling thread; every engine's code is loaded only when it is asked for. */

@@ -11,9 +11,6 @@ export const defaultPolicy: Policy = { number: 1, nanoPerMillionBytes: 7_000_000
 /** Every policy a receipt may name. */
 export const knownPolicies: readonly Policy[] = [defaultPolicy];
 
-/** Bytes in one unit of work. */
-export const bytesPerUnit = 1_000_000n;
-
 /** What `pairs` (row, expert) pairs are worth in bytes: one f32 vector of `hidden` each, whatever the wire carried. */
 export function servedBytesOf(pairs: bigint, hidden: number): bigint {
 	return pairs * BigInt(hidden) * 4n;

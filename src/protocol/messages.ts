@@ -213,7 +213,6 @@ export type SessionMessage =
 	| Drain
 	| Bye
 	| Unknown;
-export type Message = HandshakeMessage | SessionMessage;
 
 /** Close codes of the WebSocket (wire.md section 3). */
 export const closeCodes = {

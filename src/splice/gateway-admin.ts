@@ -2,6 +2,7 @@ import type { Clock } from "../io/clock.ts";
 import type { AdmissionMode } from "./admission.ts";
 import type { GatewayMetrics } from "./gateway-metrics.ts";
 import type { LiveLinks } from "./live-links.ts";
+import { metricsRoute } from "./metrics-route.ts";
 import type { Route } from "./route.ts";
 
 /** Links listed in one status answer. */
@@ -30,16 +31,7 @@ export function gatewayAdminRoutes({
 			handle: () =>
 				draining() ? { status: 503, json: { status: "draining" } } : { status: 200, json: { status: "ok" } },
 		},
-		{
-			method: "GET",
-			path: "/metrics",
-			caller: "anyone",
-			handle: async () => ({
-				status: 200,
-				text: await metrics.registry.metrics(),
-				type: metrics.registry.contentType,
-			}),
-		},
+		metricsRoute(metrics.registry),
 		{
 			method: "GET",
 			path: "/status",

@@ -1,5 +1,6 @@
 import type { Clock } from "../io/clock.ts";
 import type { HubMetrics } from "./hub-metrics.ts";
+import { metricsRoute } from "./metrics-route.ts";
 import type { ParkedSockets } from "./parked.ts";
 import type { RelayMeter } from "./relay-meter.ts";
 import type { Route } from "./route.ts";
@@ -22,16 +23,7 @@ export function hubAdminRoutes({
 	const startedAtMs = clock.now();
 	return [
 		{ method: "GET", path: "/health", caller: "anyone", handle: () => ({ status: 200, json: { status: "ok" } }) },
-		{
-			method: "GET",
-			path: "/metrics",
-			caller: "anyone",
-			handle: async () => ({
-				status: 200,
-				text: await metrics.registry.metrics(),
-				type: metrics.registry.contentType,
-			}),
-		},
+		metricsRoute(metrics.registry),
 		{
 			method: "GET",
 			path: "/status",

@@ -1,12 +1,13 @@
 import fc from "fast-check";
 import { afterAll, describe, expect, test } from "vitest";
+import { anyMatrix, anyRow } from "../../../test/support/any-matrix.ts";
 import { runs } from "../../../test/support/long.ts";
 import { formatOf } from "../../model/ggml-types.ts";
 import { f32ToF16 } from "../../model/half.ts";
 import { type TensorType, tensorTypes, type WeightMatrix } from "../../model/weight-matrix.ts";
 import { joinRows } from "../join-rows.ts";
 import { multiplyRow } from "../reference.ts";
-import { anyScale, halvesAt, makeMatrix, makeRow, xorshift } from "../self-check-inputs.ts";
+import { halvesAt } from "../self-check-inputs.ts";
 import { openCanonicalEngine } from "./canonical-engine.ts";
 
 // Kernels against the plain loops of reference.ts, bit for bit.
@@ -16,10 +17,6 @@ const engine = await openCanonicalEngine({ memoryBytes: 64 * 1024 ** 2 });
 afterAll(() => engine.close());
 
 const bits = (values: Float32Array) => new Uint32Array(values.buffer, values.byteOffset, values.length);
-
-const anyMatrix = (type: TensorType, outputs: number, inputs: number, seed: number, byte?: number): WeightMatrix =>
-	makeMatrix(type, outputs, inputs, xorshift(seed), anyScale, byte);
-const anyRow = (length: number, seed: number): Float32Array => makeRow(length, xorshift(seed ^ 0x5bd1e995));
 
 async function expectEqual(matrix: WeightMatrix, rows: readonly Float32Array[], use = engine): Promise<void> {
 	const group = await use.group("property", [matrix]);

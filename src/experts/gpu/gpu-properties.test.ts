@@ -1,11 +1,12 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { anyMatrix, anyRow, halvesAt } from "../../../test/support/any-matrix.ts";
+import { anyMatrix, anyRow } from "../../../test/support/any-matrix.ts";
 import { hasDevice, openAnyDevice } from "../../../test/support/device.ts";
 import { runs } from "../../../test/support/long.ts";
 import { formatOf } from "../../model/ggml-types.ts";
 import { type ExpertWeights, type TensorType, tensorTypes, type WeightMatrix } from "../../model/weight-matrix.ts";
 import { combine, expertQuantisedRow, expertRow, multiplyRow, quantiseRow } from "../reference.ts";
+import { halvesAt } from "../self-check-inputs.ts";
 import { GpuEngine } from "./gpu-engine.ts";
 
 // The shaders against the plain loops of reference.ts, bit for bit.

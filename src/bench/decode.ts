@@ -87,7 +87,8 @@ export async function measureDecode(
 	experts: "local" | "remote",
 	batch: number,
 ): Promise<DecodeMeasurement> {
-	const { tokens = 128, clock } = options;
+	const { clock } = options;
+	const tokens = tokensOf(options);
 	const timed = async (count: number) => {
 		const before = { atMs: clock.monotonic(), times: room.report().times };
 		await generate(room, options, batch, count);
@@ -100,9 +101,14 @@ export async function measureDecode(
 	return { experts, batch, msPerStep, tokensPerSecond: (1000 * batch) / msPerStep, stepMs };
 }
 
-/** Loads the experts that the prompt needs. */
+/** Loads the experts that the measured texts need: decoding is greedy, so that they need the same ones again. */
 export function warmUp(room: DecodeRoom, options: DecodeBenchOptions): Promise<void> {
-	return generate(room, options, 1, 2);
+	return generate(room, options, 1, tokensOf(options) + 1);
+}
+
+/** Decode steps of one measurement. */
+export function tokensOf({ tokens = 128 }: Pick<DecodeBenchOptions, "tokens">): number {
+	return tokens;
 }
 
 async function generate(

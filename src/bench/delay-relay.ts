@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import net, { type AddressInfo, type Socket } from "node:net";
 import type { Clock } from "../io/clock.ts";
 
@@ -37,4 +38,30 @@ export async function startDelayRelay(oneWayMs: number, clock: Clock): Promise<D
 		},
 	};
 	return relay;
+}
+
+const exchanges = 21;
+
+/** The median round trip of one byte over a relay that leads to an echo, milliseconds: timers are late, on a busy machine by much. */
+export async function roundTripOf(relay: DelayRelay, clock: Clock): Promise<number> {
+	const echo = net.createServer({ noDelay: true }, (socket) => socket.on("error", () => {}).pipe(socket));
+	await new Promise<void>((resolve) => echo.listen(0, "127.0.0.1", resolve));
+	const before = relay.target;
+	relay.target = { host: "127.0.0.1", port: (echo.address() as AddressInfo).port };
+	const socket = net.connect({ host: "127.0.0.1", port: relay.port, noDelay: true });
+	try {
+		const times: number[] = [];
+		for (let i = 0; i < exchanges; i++) {
+			const startMs = clock.monotonic();
+			const back = once(socket, "data");
+			socket.write("?");
+			await back;
+			times.push(clock.monotonic() - startMs);
+		}
+		return times.sort((a, b) => a - b)[exchanges >> 1]!;
+	} finally {
+		socket.destroy();
+		echo.close();
+		relay.target = before;
+	}
 }

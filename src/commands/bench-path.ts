@@ -39,7 +39,7 @@ export const benchPathCommand = defineCommand({
 			...[line.layerMs.wait, line.layerMs.wire, line.layerMs.compute].map(formatMs),
 		]);
 		const lines = [
-			`${model}, engine ${engineClass}, ${rttMs} ms round trips; wait, wire and compute of one remote layer`,
+			`${model}, engine ${engineClass}, round trips of ${formatMs(rttMs)}; wait, wire and compute of one remote layer`,
 			`\n${formatTable(head, rows)}\n`,
 			`one remote layer adds ${formatMs(oneLayer.addedMs)} to a token (aim: at most ${formatMs(oneLayer.aimMs)})`,
 		];

@@ -1,4 +1,4 @@
-import { startDelayRelay } from "../bench/delay-relay.ts";
+import { roundTripOf, startDelayRelay } from "../bench/delay-relay.ts";
 import { benchPath, type PathBench } from "../bench/path.ts";
 import { openNamedModel } from "../model/resolve-model.ts";
 import { tokenizerOf } from "../model/tokenizer.ts";
@@ -16,6 +16,7 @@ export async function runBenchPath(context: Context, options: BenchPathOptions):
 	await model.weights.close();
 	const layers = [...model.shape.fullAttention.keys()];
 	const relay = await startDelayRelay(rtt / 2, clock);
+	const rttMs = await roundTripOf(relay, clock);
 	const workersVia = {
 		port: relay.port,
 		leadTo(port: number) {
@@ -30,7 +31,7 @@ export async function runBenchPath(context: Context, options: BenchPathOptions):
 					prompt: tokenizerOf(model.metadata).encode(options.prompt, { special: true }),
 					tokens,
 					batches: options.batches.length > 0 ? options.batches : [1, 8],
-					rttMs: rtt,
+					rttMs,
 					remote: backbone.remote,
 					workers: () => backbone.snapshot().workers,
 					clock,

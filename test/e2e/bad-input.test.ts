@@ -8,6 +8,7 @@ import { subprotocol } from "../../src/protocol/messages.ts";
 import type { Child } from "../../src/swarm/child.ts";
 import { startChild } from "../../src/swarm/child.ts";
 import { listeningPortsOf } from "../support/leaks.ts";
+import { startPart } from "../support/part-processes.ts";
 import { cleanEnv, cliPath, runCli } from "../support/run-cli.ts";
 import { temporaryHome } from "../support/temporary-home.ts";
 import { backboneHome, testSwarm } from "../support/test-swarm.ts";
@@ -72,14 +73,8 @@ describe("strangers at open ports", () => {
 	it("get a refusal, and nothing else stops", async () => {
 		const home = await temporaryHome();
 		const swarm = await testSwarm(home, { workers: [{ hold: ["all:all"] }] });
-		const listener = await swarm.startBackbone(`${home}/listener`, [
-			"--listen",
-			"127.0.0.1:0",
-			"--api",
-			"127.0.0.1:0",
-			"--wait",
-			"0",
-		]);
+		const words = ["--listen", "127.0.0.1:0", "--api", "127.0.0.1:0", "--wait", "0"];
+		const listener = await startPart(home, "listener", ["backbone", "dispatch", ...words]);
 		await listener.events.waitFor(({ event }) => event === "api", 10_000);
 		const processes = [swarm.hub, swarm.gateway, listener];
 		const ports = (await Promise.all(processes.map(({ pid }) => listeningPortsOf(pid)))).flat();

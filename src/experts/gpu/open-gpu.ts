@@ -57,7 +57,11 @@ async function devicesToTry(
 		return candidates.map((adapter) => ({ engine, adapter: adapter.id, id: `webgpu:${adapter.id}`, memoryBytes }));
 	}
 	// onnxruntime cannot be told which adapter to take: it takes the first.
+	const [first] = adapters;
+	for (const { id } of candidates) {
+		if (id !== first!.id) tried.push(`webgpu:${id}: onnxruntime takes the first adapter, ${first!.id}`);
+	}
 	return candidates
-		.filter((adapter) => adapter === adapters[0])
+		.filter(({ id }) => id === first!.id)
 		.map(({ id, name }) => ({ engine, provider, id: `webgpu:${id}`, name, hidden, memoryBytes }));
 }

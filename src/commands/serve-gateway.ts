@@ -70,8 +70,11 @@ export const serveGatewayCommand = defineCommand({
 			);
 			await untilStopped(context);
 			unwatch();
-			await gateway.drain(drainMs);
+			const drained = gateway.drain(drainMs);
 			await crediting.close();
+			// The next process may start while the live links of this one end.
+			lock.release();
+			await drained;
 			await gateway.close();
 			return {};
 		} finally {

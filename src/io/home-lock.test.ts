@@ -30,6 +30,7 @@ it("is taken by one process for each role, and free again when released", async 
 	await expect(lockHome(home, "hub")).rejects.toMatchObject({ code: "home_in_use" });
 	const other = await lockHome(home, "gateway");
 	first.release();
+	first.release();
 	const second = await lockHome(home, "hub");
 	second.release();
 	other.release();

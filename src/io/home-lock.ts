@@ -6,6 +6,7 @@ import { systemErrorWords } from "./system-error.ts";
 export type HomeRole = "hub" | "gateway" | "worker";
 
 export interface HomeLock {
+	/** Again: nothing. */
 	release(): void;
 }
 
@@ -19,8 +20,11 @@ export async function lockHome(home: string, role: HomeRole): Promise<HomeLock> 
 	try {
 		const file = new Libsql(path);
 		file.exec("BEGIN IMMEDIATE");
+		let released = false;
 		return {
 			release() {
+				if (released) return;
+				released = true;
 				file.exec("ROLLBACK");
 				file.close();
 			},

@@ -69,7 +69,10 @@ async function measureRemote(
 	options: DecodeBenchOptions,
 	remote: Pick<RemoteExperts, "request">,
 ): Promise<DecodeMeasurement[]> {
-	const room = await openDecodeRoom({ ...options.settings, remote: { layers: "all", prefill: false } }, remote);
+	const room = await openDecodeRoom(
+		{ ...options.settings, remote: { layers: "all", prefill: false, require: true } },
+		remote,
+	);
 	try {
 		await warmUp(room, options);
 		const measurements: DecodeMeasurement[] = [];

@@ -40,7 +40,10 @@ export interface PathBench {
 /** Measurements of one text, locally and with one layer remote. */
 const tries = 3;
 
-/** Measures what the way to the workers costs: local, one layer remote, all layers remote at each batch size. */
+/**
+ * Measures what the way to the workers costs: local, one layer remote, all layers remote at each batch size. Throws
+ * `remote_required` rather than measure what was computed here instead.
+ */
 export async function benchPath(options: PathBenchOptions): Promise<PathBench> {
 	const { settings, batches, rttMs } = options;
 	const most = Math.max(16, ...batches);
@@ -62,8 +65,8 @@ export async function benchPath(options: PathBenchOptions): Promise<PathBench> {
 		return lines.reduce((least, line) => (line.msPerStep < least.msPerStep ? line : least));
 	};
 	const local = await using(open(), async (room) => ({ ...(await best(room, 0)), facts: room.facts }));
-	const one = await using(open({ layers: [0], prefill: false }), (room) => best(room, 1));
-	const all = await using(open({ layers: "all", prefill: false }), async (room) => {
+	const one = await using(open({ layers: [0], prefill: false, require: true }), (room) => best(room, 1));
+	const all = await using(open({ layers: "all", prefill: false, require: true }), async (room) => {
 		await warmUp(room, options);
 		const lines: Measured[] = [];
 		for (const batch of batches) lines.push(await run(room, local.facts.shape.layers, batch));

@@ -4,14 +4,14 @@ import type { KeyPair } from "../io/crypto.ts";
 import type { Logger } from "../io/log.ts";
 import type { Random } from "../io/random.ts";
 import type { ModelFacts } from "../protocol/messages.ts";
-import type { AuditEvent, AuditOptions } from "./audits.ts";
-import type { HubFacts } from "./hub-api.ts";
-import type { ListenAddress } from "./listen.ts";
-import type { ParkEvent } from "./park.ts";
-import type { HubAddress } from "./park-dial.ts";
-import type { ReceiptEvent } from "./receipt-book.ts";
-import type { RosterEvent } from "./roster.ts";
-import type { WorkerLink } from "./worker-link.ts";
+import type { ListenAddress } from "./links/listen.ts";
+import type { ParkEvent } from "./links/park.ts";
+import type { HubAddress } from "./links/park-dial.ts";
+import type { RosterEvent } from "./links/roster.ts";
+import type { WorkerLink } from "./links/worker-link.ts";
+import type { AuditEvent, AuditOptions } from "./pay/audits.ts";
+import type { HubFacts } from "./pay/hub-api.ts";
+import type { ReceiptEvent } from "./pay/receipt-book.ts";
 
 export interface BackboneOptions {
 	readonly identity: KeyPair;

@@ -1,20 +1,20 @@
 import type { Clock } from "../io/clock.ts";
 import { limits } from "../protocol/limits.ts";
 import { closeCodes } from "../protocol/messages.ts";
-import { type AuditEvent, Audits } from "./audits.ts";
 import type { BackboneEvent, BackboneOptions } from "./backbone-options.ts";
-import { type Gaps, gapsIn, waitForCoverage } from "./coverage.ts";
-import { Dispatcher } from "./dispatcher.ts";
-import { createHubApi, type HubApi } from "./hub-api.ts";
-import { type ListenAddress, listen } from "./listen.ts";
-import { type ParkEvent, Parking, parkedDefault } from "./park.ts";
-import { ReceiptBook, type ReceiptEvent } from "./receipt-book.ts";
-import { createReception } from "./reception.ts";
-import { createRelayServer, type RelayServer } from "./relay-server.ts";
+import { type Gaps, gapsIn, waitForCoverage } from "./dispatch/coverage.ts";
+import { Dispatcher } from "./dispatch/dispatcher.ts";
+import { type ListenAddress, listen } from "./links/listen.ts";
+import { type ParkEvent, Parking, parkedDefault } from "./links/park.ts";
+import { createReception } from "./links/reception.ts";
+import { createRelayServer, type RelayServer } from "./links/relay-server.ts";
+import { Roster, type RosterEvent } from "./links/roster.ts";
+import type { WorkerLink, WorkerListener } from "./links/worker-link.ts";
+import { type AuditEvent, Audits } from "./pay/audits.ts";
+import { createHubApi, type HubApi } from "./pay/hub-api.ts";
+import { ReceiptBook, type ReceiptEvent } from "./pay/receipt-book.ts";
 import type { RemoteExperts } from "./remote.ts";
-import { Roster, type RosterEvent } from "./roster.ts";
 import { type BackboneSnapshot, countsSnapshot, type WorkerSnapshot, workerSnapshot } from "./snapshot.ts";
-import type { WorkerLink, WorkerListener } from "./worker-link.ts";
 
 export type { BackboneEvent, BackboneOptions } from "./backbone-options.ts";
 

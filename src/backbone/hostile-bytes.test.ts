@@ -11,7 +11,7 @@ import { memoryTransportPair } from "../protocol/memory-transport.ts";
 import { closeCodes, type Hello } from "../protocol/messages.ts";
 import { createSessionLink } from "../protocol/session-link.ts";
 import { createTagger } from "../protocol/tag.ts";
-import { WorkerLink } from "./worker-link.ts";
+import { WorkerLink } from "./links/worker-link.ts";
 
 const [down, up] = [new Uint8Array(32).fill(1), new Uint8Array(32).fill(2)];
 const hello = { ...(sampleHandshakes[0] as Hello), holds: [] };

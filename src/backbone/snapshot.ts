@@ -1,5 +1,5 @@
-import type { DispatchCounts } from "./dispatcher.ts";
-import type { WorkerLink } from "./worker-link.ts";
+import type { DispatchCounts } from "./dispatch/dispatcher.ts";
+import type { WorkerLink } from "./links/worker-link.ts";
 
 /** One worker as status screens and reports show it. */
 export interface WorkerSnapshot {

@@ -1,8 +1,8 @@
-import type { DecodeSettings } from "../backbone/decode-messages.ts";
-import { type DecodeRoom, openDecodeRoom } from "../backbone/decode-room.ts";
+import type { DecodeSettings } from "../backbone/decode/decode-messages.ts";
+import { type DecodeRoom, openDecodeRoom } from "../backbone/decode/decode-room.ts";
+import { greedy } from "../backbone/decode/sampler.ts";
+import type { StepTimes } from "../backbone/decode/step-times.ts";
 import type { RemoteExperts } from "../backbone/remote.ts";
-import { greedy } from "../backbone/sampler.ts";
-import type { StepTimes } from "../backbone/step-times.ts";
 import type { Clock } from "../io/clock.ts";
 
 export interface DecodeBenchOptions {

@@ -1,7 +1,7 @@
-import { listen } from "../backbone/listen.ts";
-import { Parking } from "../backbone/park.ts";
-import type { HubAddress } from "../backbone/park-dial.ts";
-import { createRelayServer } from "../backbone/relay-server.ts";
+import { listen } from "../backbone/links/listen.ts";
+import { Parking } from "../backbone/links/park.ts";
+import type { HubAddress } from "../backbone/links/park-dial.ts";
+import { createRelayServer } from "../backbone/links/relay-server.ts";
 import type { Clock } from "../io/clock.ts";
 import type { KeyPair } from "../io/crypto.ts";
 import { silentLog } from "../io/log.ts";

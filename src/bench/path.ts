@@ -1,5 +1,5 @@
-import type { DecodeSettings } from "../backbone/decode-messages.ts";
-import { type DecodeRoom, openDecodeRoom } from "../backbone/decode-room.ts";
+import type { DecodeSettings } from "../backbone/decode/decode-messages.ts";
+import { type DecodeRoom, openDecodeRoom } from "../backbone/decode/decode-room.ts";
 import type { RemoteExperts } from "../backbone/remote.ts";
 import type { WorkerSnapshot } from "../backbone/snapshot.ts";
 import { type DecodeBenchOptions, type DecodeMeasurement, measureDecode, tokensOf, warmUp } from "./decode.ts";

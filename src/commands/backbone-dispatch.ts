@@ -1,4 +1,4 @@
-import { classPrefixes } from "../backbone/engine-rules.ts";
+import { classPrefixes } from "../backbone/links/engine-rules.ts";
 import { KvasirError } from "../errors.ts";
 import { engineNames } from "../experts/open-engine.ts";
 import { keyOf } from "../io/base58.ts";

@@ -1,6 +1,6 @@
-import { Assigner } from "../backbone/assigner.ts";
 import type { Backbone } from "../backbone/backbone.ts";
-import { openSliceService, type SliceService } from "../backbone/slices.ts";
+import { Assigner } from "../backbone/slices/assigner.ts";
+import { openSliceService, type SliceService } from "../backbone/slices/slices.ts";
 import type { Clock } from "../io/clock.ts";
 import type { KeyPair } from "../io/crypto.ts";
 import type { Logger } from "../io/log.ts";

@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import { type Backbone, type BackboneOptions, startBackbone } from "../backbone/backbone.ts";
-import { type DecodeClient, openDecodeThread } from "../backbone/decode-client.ts";
-import type { DecodeSettings } from "../backbone/decode-messages.ts";
-import { type Evidence, evidenceText } from "../backbone/evidence.ts";
+import { type DecodeClient, openDecodeThread } from "../backbone/decode/decode-client.ts";
+import type { DecodeSettings } from "../backbone/decode/decode-messages.ts";
+import { type Evidence, evidenceText } from "../backbone/pay/evidence.ts";
 import type { RemoteExperts } from "../backbone/remote.ts";
 import { addressOf } from "../io/base58.ts";
 import { writePrivateFile } from "../io/files.ts";

@@ -1,4 +1,4 @@
-import { manifestOfFile } from "../backbone/manifest-cache.ts";
+import { manifestOfFile } from "../backbone/slices/manifest-cache.ts";
 import { KvasirError } from "../errors.ts";
 import { isFileModel } from "../model/open-model.ts";
 import { openNamedModel } from "../model/resolve-model.ts";

@@ -1,6 +1,6 @@
 import { join } from "node:path";
-import { openDecodeThread } from "../backbone/decode-client.ts";
-import type { GenerationResult } from "../backbone/generation.ts";
+import { openDecodeThread } from "../backbone/decode/decode-client.ts";
+import type { GenerationResult } from "../backbone/decode/generation.ts";
 import { KvasirError } from "../errors.ts";
 import type { EngineName } from "../experts/open-engine.ts";
 import { addressOf } from "../io/base58.ts";

@@ -1,4 +1,4 @@
-import type { DecodeReport } from "../backbone/decode-messages.ts";
+import type { DecodeReport } from "../backbone/decode/decode-messages.ts";
 
 /** What happened between two reports of one decode thread: sums become differences, name by name. */
 export function reportSince(before: DecodeReport, after: DecodeReport): Pick<DecodeReport, "remote" | "times"> {

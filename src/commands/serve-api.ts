@@ -1,5 +1,5 @@
-import { parseApiKeys } from "../backbone/api-http.ts";
-import { startApi } from "../backbone/api-server.ts";
+import { parseApiKeys } from "../backbone/api/api-http.ts";
+import { startApi } from "../backbone/api/api-server.ts";
 import { createBackboneMetrics } from "../backbone/backbone-metrics.ts";
 import { KvasirError } from "../errors.ts";
 import { readSmallFile } from "../io/files.ts";

@@ -1,5 +1,5 @@
 import type { BackboneEvent } from "../backbone/backbone-options.ts";
-import { WorkerLink } from "../backbone/worker-link.ts";
+import { WorkerLink } from "../backbone/links/worker-link.ts";
 import type { Context, Event } from "./context.ts";
 import { holdBack } from "./hold-back.ts";
 import type { DispatchRoom } from "./open-dispatch.ts";

@@ -1,5 +1,5 @@
-import type { DecodeSettings } from "../backbone/decode-messages.ts";
-import { openDecodeRoom } from "../backbone/decode-room.ts";
+import type { DecodeSettings } from "../backbone/decode/decode-messages.ts";
+import { openDecodeRoom } from "../backbone/decode/decode-room.ts";
 import { KvasirError } from "../errors.ts";
 import { type EvidenceReport, readEvidence, replayEvidence } from "../verify/evidence.ts";
 import type { Context } from "./context.ts";

@@ -1,6 +1,6 @@
 import type { Backbone } from "../backbone/backbone.ts";
-import { openDecodeThread } from "../backbone/decode-client.ts";
-import type { DecodeSettings } from "../backbone/decode-messages.ts";
+import { openDecodeThread } from "../backbone/decode/decode-client.ts";
+import type { DecodeSettings } from "../backbone/decode/decode-messages.ts";
 import { KvasirError } from "../errors.ts";
 import type { KeyPair } from "../io/crypto.ts";
 import type { Model } from "../model/model.ts";

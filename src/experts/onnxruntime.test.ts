@@ -7,7 +7,7 @@ import { builtUrl, packagePath } from "../io/built.ts";
 import { encodeModel } from "../model/onnx/onnx-model.ts";
 import { openSession, tensorConstructor } from "./onnxruntime.ts";
 
-const decodeClient = builtUrl(import.meta.url, "../backbone/decode-client.js");
+const decodeClient = builtUrl(import.meta.url, "../backbone/decode/decode-client.js");
 const tiny = packagePath("fixtures/tiny/kvasir-tiny-35moe-Q4_K_M.gguf");
 
 /** Decodes a token in a thread of a process that knows nothing of telemetry, then tells its real environment. */

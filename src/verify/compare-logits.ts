@@ -1,4 +1,4 @@
-import { argmax } from "../backbone/sampler.ts";
+import { argmax } from "../backbone/decode/sampler.ts";
 
 /** How two runs' logits compare, over all positions. */
 export interface LogitsReport {

@@ -1,5 +1,5 @@
-import { batchOf, expectedAnswer, firstWrongVector } from "../backbone/compare-answer.ts";
-import { type Evidence, evidenceBytesMax, parseEvidence } from "../backbone/evidence.ts";
+import { batchOf, expectedAnswer, firstWrongVector } from "../backbone/pay/compare-answer.ts";
+import { type Evidence, evidenceBytesMax, parseEvidence } from "../backbone/pay/evidence.ts";
 import { KvasirError } from "../errors.ts";
 import type { ExpertBatch } from "../experts/engine.ts";
 import { readSmallFile } from "../io/files.ts";

@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
-import type { DecodeSettings } from "../backbone/decode-messages.ts";
-import { type DecodeRoom, openDecodeRoom } from "../backbone/decode-room.ts";
-import type { GenerationResult } from "../backbone/generation.ts";
-import { argmax, greedy } from "../backbone/sampler.ts";
+import type { DecodeSettings } from "../backbone/decode/decode-messages.ts";
+import { type DecodeRoom, openDecodeRoom } from "../backbone/decode/decode-room.ts";
+import type { GenerationResult } from "../backbone/decode/generation.ts";
+import { argmax, greedy } from "../backbone/decode/sampler.ts";
 import { KvasirError } from "../errors.ts";
 import type { Clock } from "../io/clock.ts";
 import { tokenizerOf } from "../model/tokenizer.ts";

@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
-import type { DecodeFacts, DecodeReport } from "../backbone/decode-messages.ts";
-import type { GenerationRequest, GenerationResult } from "../backbone/generation.ts";
-import type { PartialsReport } from "../backbone/partials-check.ts";
-import type { RemoteCounts } from "../backbone/remote-layers.ts";
-import { argmax, greedy } from "../backbone/sampler.ts";
+import type { DecodeFacts, DecodeReport } from "../backbone/decode/decode-messages.ts";
+import type { GenerationRequest, GenerationResult } from "../backbone/decode/generation.ts";
+import type { PartialsReport } from "../backbone/decode/partials-check.ts";
+import type { RemoteCounts } from "../backbone/decode/remote-layers.ts";
+import { argmax, greedy } from "../backbone/decode/sampler.ts";
 import type { BackboneSnapshot } from "../backbone/snapshot.ts";
 import { KvasirError } from "../errors.ts";
 import type { Clock } from "../io/clock.ts";

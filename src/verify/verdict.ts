@@ -1,4 +1,4 @@
-import type { PartialsReport } from "../backbone/partials-check.ts";
+import type { PartialsReport } from "../backbone/decode/partials-check.ts";
 import type { Verdict, VerifyReport } from "./report.ts";
 
 /** Every position's logits must be this close for `equivalent` (numerics.md section 1). */

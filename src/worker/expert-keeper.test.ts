@@ -5,7 +5,7 @@ import { seededRandom } from "../../test/support/seeded-random.ts";
 import { sendFrom, startSliceServer } from "../../test/support/slice-server.ts";
 import { temporaryHome } from "../../test/support/temporary-home.ts";
 import { until } from "../../test/support/until.ts";
-import { buildManifest } from "../backbone/manifest.ts";
+import { buildManifest } from "../backbone/slices/manifest.ts";
 import type { KvasirError } from "../errors.ts";
 import { systemClock } from "../io/clock.ts";
 import { keyPairFromSeed } from "../io/crypto.ts";

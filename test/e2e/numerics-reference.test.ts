@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
-import { openDecoder } from "../../src/backbone/open-decoder.ts";
-import { greedy } from "../../src/backbone/sampler.ts";
-import { Scheduler } from "../../src/backbone/scheduler.ts";
+import { openDecoder } from "../../src/backbone/decode/open-decoder.ts";
+import { greedy } from "../../src/backbone/decode/sampler.ts";
+import { Scheduler } from "../../src/backbone/decode/scheduler.ts";
 import type { ExpertBatch, ExpertEngine } from "../../src/experts/engine.ts";
 import type { MatrixEngine } from "../../src/experts/matrices.ts";
 import type { EngineName } from "../../src/experts/open-engine.ts";

@@ -1,8 +1,8 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { openDecodeRoom } from "../../src/backbone/decode-room.ts";
-import { type Evidence, evidenceText } from "../../src/backbone/evidence.ts";
+import { openDecodeRoom } from "../../src/backbone/decode/decode-room.ts";
+import { type Evidence, evidenceText } from "../../src/backbone/pay/evidence.ts";
 import { runCli } from "../support/run-cli.ts";
 import { temporaryHome } from "../support/temporary-home.ts";
 

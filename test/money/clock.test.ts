@@ -1,7 +1,7 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { createHubApi } from "../../src/backbone/hub-api.ts";
+import { createHubApi } from "../../src/backbone/pay/hub-api.ts";
 import { creditFromHub } from "../../src/commands/credit-from-hub.ts";
 import { addressOf } from "../../src/io/base58.ts";
 import { type Clock, systemClock } from "../../src/io/clock.ts";

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { type AcceptedDispatch, Audits } from "../../src/backbone/audits.ts";
-import { expectedAnswer } from "../../src/backbone/compare-answer.ts";
-import type { WorkerLink } from "../../src/backbone/worker-link.ts";
+import type { WorkerLink } from "../../src/backbone/links/worker-link.ts";
+import { type AcceptedDispatch, Audits } from "../../src/backbone/pay/audits.ts";
+import { expectedAnswer } from "../../src/backbone/pay/compare-answer.ts";
 import { silentLog } from "../../src/io/log.ts";
 import { recompute } from "../support/audited-swarm.ts";
 import { fakeClock } from "../support/fake-clock.ts";

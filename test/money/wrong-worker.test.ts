@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { evidenceText, parseEvidence } from "../../src/backbone/evidence.ts";
+import { evidenceText, parseEvidence } from "../../src/backbone/pay/evidence.ts";
 import type { Dispatch } from "../../src/protocol/messages.ts";
 import { replayEvidence } from "../../src/verify/evidence.ts";
 import { auditedSwarm, recompute } from "../support/audited-swarm.ts";

@@ -1,6 +1,6 @@
-import { type AuditEvent, type AuditParts, Audits } from "../../src/backbone/audits.ts";
-import type { Evidence } from "../../src/backbone/evidence.ts";
-import { ReceiptBook } from "../../src/backbone/receipt-book.ts";
+import { type AuditEvent, type AuditParts, Audits } from "../../src/backbone/pay/audits.ts";
+import type { Evidence } from "../../src/backbone/pay/evidence.ts";
+import { ReceiptBook } from "../../src/backbone/pay/receipt-book.ts";
 import type { ExpertBatch } from "../../src/experts/engine.ts";
 import { addressOf } from "../../src/io/base58.ts";
 import { silentLog } from "../../src/io/log.ts";

@@ -1,8 +1,8 @@
-import { type DispatchAccount, Dispatcher, type DispatcherParts } from "../../src/backbone/dispatcher.ts";
-import { createReception } from "../../src/backbone/reception.ts";
+import { type DispatchAccount, Dispatcher, type DispatcherParts } from "../../src/backbone/dispatch/dispatcher.ts";
+import { createReception } from "../../src/backbone/links/reception.ts";
+import { Roster, type RosterEvent } from "../../src/backbone/links/roster.ts";
+import type { WorkerLink, WorkerListener } from "../../src/backbone/links/worker-link.ts";
 import type { RemoteRequest } from "../../src/backbone/remote.ts";
-import { Roster, type RosterEvent } from "../../src/backbone/roster.ts";
-import type { WorkerLink, WorkerListener } from "../../src/backbone/worker-link.ts";
 import { silentLog } from "../../src/io/log.ts";
 import { type MemoryTransportOptions, memoryTransportPair } from "../../src/protocol/memory-transport.ts";
 import type { ModelFacts } from "../../src/protocol/messages.ts";

@@ -1,0 +1,82 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { emptyDigest, extendDigest } from "../../ledger/digest-chain.ts";
+import { ReceiptWindow, type Settlement } from "./receipt-window.ts";
+
+const hash = (id: number) => new Uint8Array(32).fill(id);
+const paid = (id: number, pairs = 8): Settlement => ({ kind: "paid", pairs, answerHash: hash(id) });
+
+describe("ReceiptWindow", () => {
+	test("reaches only to the last id below which all are settled", () => {
+		const window = new ReceiptWindow();
+		for (const id of [1, 2, 3]) window.sent(id);
+		window.settle(1, paid(1));
+		window.settle(3, paid(3));
+		expect(window.take()).toEqual({
+			from: 0,
+			to: 1,
+			pairs: 8,
+			unpaid: [],
+			digest: extendDigest(emptyDigest, 1, 8, hash(1)),
+		});
+		window.settle(2, { kind: "unpaid", reason: "late" });
+		expect(window.take()).toMatchObject({ from: 1, to: 3, pairs: 8, unpaid: [[2, "late"]] });
+		expect(window.take()).toBeNull();
+		expect(window.size).toBe(0);
+	});
+
+	test("waits for audits, and pays nothing above a failed one", () => {
+		const window = new ReceiptWindow();
+		for (const id of [1, 2, 3]) window.sent(id);
+		window.hold(2);
+		for (const id of [1, 2, 3]) window.settle(id, paid(id));
+		expect(window.take()).toMatchObject({ from: 0, to: 1, pairs: 8 });
+		window.condemn("wrong");
+		expect(window.take()).toMatchObject({
+			from: 1,
+			to: 3,
+			pairs: 0,
+			unpaid: [
+				[2, "wrong"],
+				[3, "wrong"],
+			],
+		});
+	});
+
+	test("a dispatch is settled once: what comes later changes nothing", () => {
+		const window = new ReceiptWindow();
+		window.sent(1);
+		window.settle(1, { kind: "unpaid", reason: "late" });
+		window.settle(1, paid(1));
+		window.settle(9, paid(9));
+		expect(window.take()).toMatchObject({ pairs: 0, unpaid: [[1, "late"]] });
+	});
+
+	test("every paid pair is in exactly one window, whatever the order of settling and taking", () => {
+		const step = fc.oneof(
+			fc.nat(19).map((id) => ({ settle: id + 1 })),
+			fc.constant({ settle: null }),
+		);
+		fc.assert(
+			fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+				const window = new ReceiptWindow();
+				for (let id = 1; id <= 20; id++) window.sent(id);
+				const windows = steps.flatMap(({ settle }) => {
+					if (settle === null) return [window.take()];
+					window.settle(settle, paid(settle, settle));
+					return [];
+				});
+				for (let id = 1; id <= 20; id++) window.settle(id, { kind: "void" });
+				expect(window.open).toBe(0);
+				const all = [...windows, window.take()].filter((taken) => taken !== null);
+				const settled = new Set(steps.flatMap(({ settle }) => (settle === null ? [] : [settle])));
+				const expected = [...settled].reduce((sum, id) => sum + id, 0);
+				expect(all.reduce((sum, { pairs }) => sum + pairs, 0)).toBe(expected);
+				all.forEach(({ from, to }, index) => {
+					expect(to).toBeGreaterThan(from);
+					if (index > 0) expect(from).toBeGreaterThanOrEqual(all[index - 1]!.to);
+				});
+			}),
+		);
+	});
+});

@@ -1,0 +1,94 @@
+import { emptyDigest, extendDigest } from "../../ledger/digest-chain.ts";
+import { receiptLimits, type UnpaidReason } from "../../ledger/receipt.ts";
+
+/** What became of a dispatch. `void`: refused, or its link ended; nothing to say about it. */
+export type Settlement =
+	| { readonly kind: "paid"; readonly pairs: number; readonly answerHash: Uint8Array }
+	| { readonly kind: "unpaid"; readonly reason: UnpaidReason }
+	| { readonly kind: "void" };
+
+/** The figures of one receipt: the window (from, to] and what is paid in it. */
+export interface WindowFigures {
+	readonly from: number;
+	readonly to: number;
+	readonly pairs: number;
+	readonly unpaid: readonly (readonly [id: number, reason: UnpaidReason])[];
+	readonly digest: Uint8Array;
+}
+
+/** The dispatches of one session that no receipt covers yet, in ascending ids; a window reaches to the last id below which all are settled and audited. */
+export class ReceiptWindow {
+	/** Null: sent, not settled. Insertion order is the order of ids. */
+	readonly #dispatches = new Map<number, Settlement | null>();
+	readonly #held = new Set<number>();
+	#from: number;
+	#open = 0;
+
+	/** @param from the end of the window before */
+	constructor(from = 0) {
+		this.#from = from;
+	}
+
+	/** Dispatches in no receipt yet. */
+	get size(): number {
+		return this.#dispatches.size;
+	}
+
+	/** Dispatches sent and not settled. */
+	get open(): number {
+		return this.#open;
+	}
+
+	sent(id: number): void {
+		this.#dispatches.set(id, null);
+		this.#open++;
+	}
+
+	/** Unknown ids, and those already settled, are left as they are. */
+	settle(id: number, settlement: Settlement): void {
+		if (this.#dispatches.get(id) !== null) return;
+		this.#dispatches.set(id, settlement);
+		this.#open--;
+	}
+
+	/** Keeps the window below `id` until it is released: an audit is under way. */
+	hold(id: number): void {
+		this.#held.add(id);
+	}
+
+	release(id: number): void {
+		this.#held.delete(id);
+	}
+
+	/** All that is paid and in no receipt yet becomes unpaid: an audit failed. */
+	condemn(reason: UnpaidReason): void {
+		for (const [id, settlement] of this.#dispatches) {
+			if (settlement?.kind === "paid") this.#dispatches.set(id, { kind: "unpaid", reason });
+		}
+		this.#held.clear();
+	}
+
+	/** Takes the next window out; null when nothing in it is paid or unpaid (refused dispatches need no receipt). */
+	take(): WindowFigures | null {
+		let digest: Uint8Array = emptyDigest;
+		let pairs = 0;
+		let to = this.#from;
+		const unpaid: [number, UnpaidReason][] = [];
+		for (const [id, settlement] of this.#dispatches) {
+			if (settlement === null || this.#held.has(id)) break;
+			if (unpaid.length === receiptLimits.unpaid || id - this.#from > receiptLimits.windowIds) break;
+			if (settlement.kind === "paid") {
+				pairs += settlement.pairs;
+				digest = extendDigest(digest, id, settlement.pairs, settlement.answerHash);
+			} else if (settlement.kind === "unpaid") unpaid.push([id, settlement.reason]);
+			to = id;
+		}
+		const figures = { from: this.#from, to, pairs, unpaid, digest };
+		for (const id of this.#dispatches.keys()) {
+			if (id > to) break;
+			this.#dispatches.delete(id);
+		}
+		this.#from = to;
+		return pairs === 0 && unpaid.length === 0 ? null : figures;
+	}
+}

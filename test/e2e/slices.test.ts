@@ -22,9 +22,12 @@ describe("workers without a model file", () => {
 			logitsSha256: alone.answers[0]!.logitsSha256,
 		});
 		expect(together.remote).toMatchObject({ answered: together.remote.asked, fallback: 0 });
-		const held = workers[0]!.events.all.flatMap((event) => (event.event === "holding" ? [Number(event.experts)] : []));
-		expect(held).toEqual([...held].sort((a, b) => a - b));
-		expect(held.at(-1)).toBeGreaterThan(0);
+		// Whoever links first may have everything before the other is told anything.
+		const held = workers.map(({ events }) =>
+			events.all.flatMap((event) => (event.event === "holding" ? [Number(event.experts)] : [])),
+		);
+		for (const counts of held) expect(counts).toEqual([...counts].sort((a, b) => a - b));
+		expect(Math.max(...held.flat())).toBeGreaterThan(0);
 	});
 
 	it("come back after a restart with what they fetched, and fetch again only what is bad", async () => {

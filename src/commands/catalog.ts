@@ -1,4 +1,4 @@
-import type { CommandSpec } from "./command.ts";
+import type { CommandSpec } from "./program/command.ts";
 
 interface CatalogEntry {
 	/** Such as `wallet create`. */
@@ -18,62 +18,62 @@ export const catalog: readonly CatalogEntry[] = [
 	{
 		path: "verify",
 		summary: "decode locally and through the swarm, compare every position and every partial",
-		load: async () => (await import("./verify.ts")).verifyCommand,
+		load: async () => (await import("./verify/verify.ts")).verifyCommand,
 	},
 	{
 		path: "join",
 		summary: "compute experts for a swarm: dial a gateway, serve, get paid",
-		load: async () => (await import("./join.ts")).joinCommand,
+		load: async () => (await import("./join/join.ts")).joinCommand,
 	},
 	{
 		path: "backbone dispatch",
 		summary: "decode with the routed experts computed by workers",
-		load: async () => (await import("./backbone-dispatch.ts")).backboneDispatchCommand,
+		load: async () => (await import("./backbone/backbone-dispatch.ts")).backboneDispatchCommand,
 	},
 	{
 		path: "backbone key",
 		summary: "print this home's node key, which the hub must list; made on first use",
-		load: async () => (await import("./backbone-key.ts")).backboneKeyCommand,
+		load: async () => (await import("./backbone/backbone-key.ts")).backboneKeyCommand,
 	},
 	{
 		path: "serve-gateway",
 		summary: "the public edge: admit workers and splice them to the hub",
-		load: async () => (await import("./serve-gateway.ts")).serveGatewayCommand,
+		load: async () => (await import("./gateway/serve-gateway.ts")).serveGatewayCommand,
 	},
 	{
 		path: "gateway invite create",
 		summary: "a single-use invite for one new worker key",
-		load: async () => (await import("./gateway-invite-create.ts")).gatewayInviteCreateCommand,
+		load: async () => (await import("./gateway/gateway-invite-create.ts")).gatewayInviteCreateCommand,
 	},
 	{
 		path: "gateway invite list",
 		summary: "invites and what became of them",
-		load: async () => (await import("./gateway-invite-list.ts")).gatewayInviteListCommand,
+		load: async () => (await import("./gateway/gateway-invite-list.ts")).gatewayInviteListCommand,
 	},
 	{
 		path: "gateway invite revoke",
 		summary: "take back an invite nobody used",
-		load: async () => (await import("./gateway-invite-revoke.ts")).gatewayInviteRevokeCommand,
+		load: async () => (await import("./gateway/gateway-invite-revoke.ts")).gatewayInviteRevokeCommand,
 	},
 	{
 		path: "gateway allow",
 		summary: "let a key in without an invite",
-		load: async () => (await import("./gateway-allow.ts")).gatewayAllowCommand,
+		load: async () => (await import("./gateway/gateway-allow.ts")).gatewayAllowCommand,
 	},
 	{
 		path: "gateway disallow",
 		summary: "take a key off the allow list",
-		load: async () => (await import("./gateway-disallow.ts")).gatewayDisallowCommand,
+		load: async () => (await import("./gateway/gateway-disallow.ts")).gatewayDisallowCommand,
 	},
 	{
 		path: "gateway ban",
 		summary: "keep a key out and cut its links",
-		load: async () => (await import("./gateway-ban.ts")).gatewayBanCommand,
+		load: async () => (await import("./gateway/gateway-ban.ts")).gatewayBanCommand,
 	},
 	{
 		path: "gateway unban",
 		summary: "let a banned key in again",
-		load: async () => (await import("./gateway-unban.ts")).gatewayUnbanCommand,
+		load: async () => (await import("./gateway/gateway-unban.ts")).gatewayUnbanCommand,
 	},
 	{
 		path: "serve-hub",
@@ -83,117 +83,117 @@ export const catalog: readonly CatalogEntry[] = [
 	{
 		path: "wallet create",
 		summary: "make a wallet key, encrypted, in the home",
-		load: async () => (await import("./wallet-create.ts")).walletCreateCommand,
+		load: async () => (await import("./wallet/wallet-create.ts")).walletCreateCommand,
 	},
 	{
 		path: "wallet address",
 		summary: "print the address that work is paid to",
-		load: async () => (await import("./wallet-address.ts")).walletAddressCommand,
+		load: async () => (await import("./wallet/wallet-address.ts")).walletAddressCommand,
 	},
 	{
 		path: "wallet balance",
 		summary: "pending, claimed and paid KVR of an address",
-		load: async () => (await import("./wallet-balance.ts")).walletBalanceCommand,
+		load: async () => (await import("./wallet/wallet-balance.ts")).walletBalanceCommand,
 	},
 	{
 		path: "wallet history",
 		summary: "every credit, claim and payout of the wallet, and what was not paid",
-		load: async () => (await import("./wallet-history.ts")).walletHistoryCommand,
+		load: async () => (await import("./wallet/wallet-history.ts")).walletHistoryCommand,
 	},
 	{
 		path: "wallet reconcile",
 		summary: "each receipt kept here against the gateway's credits, every difference with its reason",
-		load: async () => (await import("./wallet-reconcile.ts")).walletReconcileCommand,
+		load: async () => (await import("./wallet/wallet-reconcile.ts")).walletReconcileCommand,
 	},
 	{
 		path: "wallet claim",
 		summary: "have pending KVR paid out",
-		load: async () => (await import("./wallet-claim.ts")).walletClaimCommand,
+		load: async () => (await import("./wallet/wallet-claim.ts")).walletClaimCommand,
 	},
 	{
 		path: "wallet import",
 		summary: "make a key from elsewhere this home's wallet: PEM, Solana key file or 12 to 24 words",
-		load: async () => (await import("./wallet-import.ts")).walletImportCommand,
+		load: async () => (await import("./wallet/wallet-import.ts")).walletImportCommand,
 	},
 	{
 		path: "wallet export",
 		summary: "the wallet's key for use elsewhere: encrypted PEM, or a Solana key file",
-		load: async () => (await import("./wallet-export.ts")).walletExportCommand,
+		load: async () => (await import("./wallet/wallet-export.ts")).walletExportCommand,
 	},
 	{
 		path: "wallet verify-backup",
 		summary: "does this file, or do these words, restore this home's wallet?",
-		load: async () => (await import("./wallet-verify-backup.ts")).walletVerifyBackupCommand,
+		load: async () => (await import("./wallet/wallet-verify-backup.ts")).walletVerifyBackupCommand,
 	},
 	{
 		path: "ledger check",
 		summary: "receipts x rate = not yet polled + pending + claimed + paid + remainder, per wallet and in all",
-		load: async () => (await import("./ledger-check.ts")).ledgerCheckCommand,
+		load: async () => (await import("./ledger/ledger-check.ts")).ledgerCheckCommand,
 	},
 	{
 		path: "ledger export-payouts",
 		summary: "every open claim, to be paid; can be repeated",
-		load: async () => (await import("./ledger-export-payouts.ts")).ledgerExportPayoutsCommand,
+		load: async () => (await import("./ledger/ledger-export-payouts.ts")).ledgerExportPayoutsCommand,
 	},
 	{
 		path: "ledger confirm-payout",
 		summary: "a claim was paid: note the transaction",
-		load: async () => (await import("./ledger-confirm-payout.ts")).ledgerConfirmPayoutCommand,
+		load: async () => (await import("./ledger/ledger-confirm-payout.ts")).ledgerConfirmPayoutCommand,
 	},
 	{
 		path: "ledger release-payout",
 		summary: "a claim could not be paid: its amount is pending again",
-		load: async () => (await import("./ledger-release-payout.ts")).ledgerReleasePayoutCommand,
+		load: async () => (await import("./ledger/ledger-release-payout.ts")).ledgerReleasePayoutCommand,
 	},
 	{
 		path: "model add",
 		summary: "register a GGUF file under a name",
-		load: async () => (await import("./model-add.ts")).modelAddCommand,
+		load: async () => (await import("./model/model-add.ts")).modelAddCommand,
 	},
 	{
 		path: "model list",
 		summary: "the models that can be named",
-		load: async () => (await import("./model-list.ts")).modelListCommand,
+		load: async () => (await import("./model/model-list.ts")).modelListCommand,
 	},
 	{
 		path: "model inspect",
 		summary: "geometry, tensor types and bytes of a model",
-		load: async () => (await import("./model-inspect.ts")).modelInspectCommand,
+		load: async () => (await import("./model/model-inspect.ts")).modelInspectCommand,
 	},
 	{
 		path: "model manifest",
 		summary: "the SHA-256 of every expert's slice, as workers check them",
-		load: async () => (await import("./model-manifest.ts")).modelManifestCommand,
+		load: async () => (await import("./model/model-manifest.ts")).modelManifestCommand,
 	},
 	{
 		path: "bench decode",
 		summary: "milliseconds per token, local and remote, and where they go",
-		load: async () => (await import("./bench-decode.ts")).benchDecodeCommand,
+		load: async () => (await import("./bench/bench-decode.ts")).benchDecodeCommand,
 	},
 	{
 		path: "bench engine",
 		summary: "milliseconds per matrix and row, canonical against onnxruntime, weights streamed from memory",
-		load: async () => (await import("./bench-engine.ts")).benchEngineCommand,
+		load: async () => (await import("./bench/bench-engine.ts")).benchEngineCommand,
 	},
 	{
 		path: "bench ledger",
 		summary: "receipts a second that the hub stores and the gateway credits, each on disk before it is acknowledged",
-		load: async () => (await import("./bench-ledger.ts")).benchLedgerCommand,
+		load: async () => (await import("./bench/bench-ledger.ts")).benchLedgerCommand,
 	},
 	{
 		path: "bench path",
 		summary: "what the way to the workers costs, through gateway and hub",
-		load: async () => (await import("./bench-path.ts")).benchPathCommand,
+		load: async () => (await import("./bench/bench-path.ts")).benchPathCommand,
 	},
 	{
 		path: "bench splice",
 		summary: "processor time and memory that gateway and hub take for what they carry, beside nginx for the same",
-		load: async () => (await import("./bench-splice.ts")).benchSpliceCommand,
+		load: async () => (await import("./bench/bench-splice.ts")).benchSpliceCommand,
 	},
 	{
 		path: "status",
 		summary: "what a running gateway says of itself",
-		load: async () => (await import("./status.ts")).statusCommand,
+		load: async () => (await import("./status/status.ts")).statusCommand,
 	},
 	{
 		path: "gpu list",
@@ -208,7 +208,7 @@ export const catalog: readonly CatalogEntry[] = [
 	{
 		path: "top",
 		summary: "a live screen of a gateway's busiest links",
-		load: async () => (await import("./top.ts")).topCommand,
+		load: async () => (await import("./status/top.ts")).topCommand,
 	},
 	{
 		path: "doctor",

@@ -1,7 +1,7 @@
 import { KvasirError } from "../errors.ts";
-import { type CommandSpec, defineCommand } from "./command.ts";
-import { flagName } from "./options.ts";
-import { globalOptions } from "./settings.ts";
+import { type CommandSpec, defineCommand } from "./program/command.ts";
+import { flagName } from "./program/options.ts";
+import { globalOptions } from "./program/settings.ts";
 
 // Every script is the same table read by another shell: after these words, these words may follow.
 type Follow = ReadonlyMap<string, readonly string[]>;

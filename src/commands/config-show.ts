@@ -1,8 +1,8 @@
 import { formatTable } from "../ui/table.ts";
-import { defineCommand } from "./command.ts";
-import { readConfigFile } from "./config-file.ts";
-import { flagName, type OptionSpecs, toggle } from "./options.ts";
-import { globalOptions, resolveSettings } from "./settings.ts";
+import { defineCommand } from "./program/command.ts";
+import { readConfigFile } from "./program/config-file.ts";
+import { flagName, type OptionSpecs, toggle } from "./program/options.ts";
+import { globalOptions, resolveSettings } from "./program/settings.ts";
 
 interface Row {
 	readonly section: string;

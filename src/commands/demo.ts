@@ -1,8 +1,8 @@
 import { formatFacts, formatTable } from "../ui/table.ts";
-import { defineCommand, type Outcome } from "./command.ts";
-import { modelOptions } from "./model-options.ts";
-import { value } from "./options.ts";
-import { count, text } from "./readers.ts";
+import { modelOptions } from "./model/model-options.ts";
+import { defineCommand, type Outcome } from "./program/command.ts";
+import { value } from "./program/options.ts";
+import { count, text } from "./program/readers.ts";
 import type { DemoReport } from "./run-demo.ts";
 
 const { engine } = modelOptions;

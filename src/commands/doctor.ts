@@ -1,10 +1,10 @@
 import { engineNames } from "../experts/open-engine.ts";
 import { formatMs } from "../io/format-amounts.ts";
 import { formatTable } from "../ui/table.ts";
-import { defineCommand } from "./command.ts";
-import type { Context } from "./context.ts";
-import { toggle, value } from "./options.ts";
-import { path, text } from "./readers.ts";
+import { defineCommand } from "./program/command.ts";
+import type { Context } from "./program/context.ts";
+import { toggle, value } from "./program/options.ts";
+import { path, text } from "./program/readers.ts";
 
 export const doctorCommand = defineCommand({
 	path: "doctor",

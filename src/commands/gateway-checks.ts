@@ -4,8 +4,8 @@ import { pathCheck } from "../doctor/path-check.ts";
 import { loadNodeKey } from "../wallet/node-key.ts";
 import { webSocketDialer } from "../worker/dialer.ts";
 import { joinTarget } from "../worker/join-target.ts";
-import type { Context } from "./context.ts";
-import { openOutboundTo } from "./outbound-to.ts";
+import type { Context } from "./program/context.ts";
+import { openOutboundTo } from "./program/outbound-to.ts";
 
 /** What `doctor --gateway` tries, over the way that `join` would take. Throws `usage`, and what opening proxy and trust throws. */
 export async function openGatewayChecks(

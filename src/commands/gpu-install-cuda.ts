@@ -1,5 +1,5 @@
 import { arch } from "node:os";
-import { defineCommand } from "./command.ts";
+import { defineCommand } from "./program/command.ts";
 
 export const gpuInstallCudaCommand = defineCommand({
 	path: "gpu install-cuda",

@@ -1,5 +1,5 @@
 import { formatTable } from "../ui/table.ts";
-import { defineCommand } from "./command.ts";
+import { defineCommand } from "./program/command.ts";
 
 export const gpuListCommand = defineCommand({
 	path: "gpu list",

@@ -9,12 +9,12 @@ import type { ModelShape } from "../model/shape.ts";
 import { splitExperts, splitLayers } from "../swarm/expert-split.ts";
 import { type Swarm, type SwarmPlan, startSwarm, type WorkerPlan } from "../swarm/swarm.ts";
 import { loadNodeKey } from "../wallet/node-key.ts";
-import type { Context } from "./context.ts";
-import { dialAt } from "./listen-at.ts";
-import { modelFactsOf } from "./model-facts.ts";
-import { type HostPort, hostPort } from "./readers.ts";
-import { withTemporaryFolder } from "./temporary-folder.ts";
-import { untilParked } from "./until-parked.ts";
+import { untilParked } from "./backbone/until-parked.ts";
+import { modelFactsOf } from "./model/model-facts.ts";
+import type { Context } from "./program/context.ts";
+import { dialAt } from "./program/listen-at.ts";
+import { type HostPort, hostPort } from "./program/readers.ts";
+import { withTemporaryFolder } from "./program/temporary-folder.ts";
 import type { WorkerKind } from "./worker-kinds.ts";
 
 const patientMs = 20_000;

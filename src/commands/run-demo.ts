@@ -13,10 +13,10 @@ import type { Verdict } from "../verify/report.ts";
 import { kvrText, unitsText } from "../wallet/amounts.ts";
 import { type GatewayClient, gatewayClient } from "../wallet/gateway-client.ts";
 import { loadNodeKey } from "../wallet/node-key.ts";
-import type { Context } from "./context.ts";
-import type { PromptRun } from "./decode-prompts.ts";
+import type { PromptRun } from "./backbone/decode-prompts.ts";
 import { startOwnSwarm } from "./own-swarm.ts";
-import { withTemporaryFolder } from "./temporary-folder.ts";
+import type { Context } from "./program/context.ts";
+import { withTemporaryFolder } from "./program/temporary-folder.ts";
 
 export interface DemoOptions {
 	readonly engine: EngineName;

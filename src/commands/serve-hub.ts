@@ -1,11 +1,11 @@
 import { join } from "node:path";
 import { makePrivateFolder } from "../io/files.ts";
 import { lockHome } from "../io/home-lock.ts";
-import { defineCommand } from "./command.ts";
-import { dialAt, listenAt } from "./listen-at.ts";
-import { list, value } from "./options.ts";
-import { address, formatHostPort, hostPort, path, text } from "./readers.ts";
-import { untilStopped } from "./until-stopped.ts";
+import { defineCommand } from "./program/command.ts";
+import { dialAt, listenAt } from "./program/listen-at.ts";
+import { list, value } from "./program/options.ts";
+import { address, formatHostPort, hostPort, path, text } from "./program/readers.ts";
+import { untilStopped } from "./program/until-stopped.ts";
 
 const drainMs = 8_000;
 
@@ -40,9 +40,9 @@ export const serveHubCommand = defineCommand({
 		const { clock, random, log } = context;
 		const [{ openHubLedger }, { startHub }, { makeSecret }, { hubLedgerRoutes, relayStore }] = await Promise.all([
 			import("../ledger/hub-ledger.ts"),
-			import("../splice/hub.ts"),
-			import("./secret-file.ts"),
-			import("../splice/hub-ledger-routes.ts"),
+			import("../splice/hub/hub.ts"),
+			import("./program/secret-file.ts"),
+			import("../splice/hub/hub-ledger-routes.ts"),
 		]);
 		const secretFile = options.secretFile ?? join(context.home, "hub-secret");
 		const secret = await makeSecret(secretFile, random);

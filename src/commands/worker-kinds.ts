@@ -1,4 +1,4 @@
-import type { Reader } from "./options.ts";
+import type { Reader } from "./program/options.ts";
 
 /** What a worker that this program starts computes with, as words of `kvasir join`. */
 export type WorkerKind = readonly string[];

@@ -17,9 +17,9 @@ import { openHubStore } from "../ledger/hub-store.ts";
 import { parseVerdict, type ReceiptSubmission, submissionJson } from "../ledger/submission.ts";
 import { claimText } from "../protocol/claim-text.ts";
 import { type RequestSigner, signRequest } from "../protocol/request-authorization.ts";
-import { startHub } from "./hub.ts";
-import { hubLedgerRoutes, relayStore } from "./hub-ledger-routes.ts";
-import { walletRoutes } from "./wallet-routes.ts";
+import { walletRoutes } from "./gateway/wallet-routes.ts";
+import { startHub } from "./hub/hub.ts";
+import { hubLedgerRoutes, relayStore } from "./hub/hub-ledger-routes.ts";
 
 const { clock, random } = realParts;
 const backboneKey = testKey(200);

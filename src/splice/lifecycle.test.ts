@@ -13,9 +13,9 @@ import {
 import { addressOf } from "../io/base58.ts";
 import type { KeyPair } from "../io/crypto.ts";
 import { signRequest } from "../protocol/request-authorization.ts";
-import type { Admission } from "./admission.ts";
-import { startGateway } from "./gateway.ts";
-import { startHub } from "./hub.ts";
+import type { Admission } from "./gateway/admission.ts";
+import { startGateway } from "./gateway/gateway.ts";
+import { startHub } from "./hub/hub.ts";
 
 const sockets = () => process.getActiveResourcesInfo().filter((name) => name.startsWith("TCP"));
 

@@ -1,10 +1,10 @@
 import type { Socket } from "node:net";
 import type { Clock } from "../io/clock.ts";
 import type { Random } from "../io/random.ts";
+import type { BackboneSocket, BackboneSource, NoBackbone } from "./hub/parked.ts";
 import { connectionHeaders, type RelayedWorker } from "./hub-request.ts";
 import { spliceLimits } from "./limits.ts";
 import { type OutgoingAnswer, request } from "./outgoing.ts";
-import type { BackboneSocket, BackboneSource, NoBackbone } from "./parked.ts";
 
 // What the hub writes into a parked (or dialled) socket, for each worker that comes; then it reads the answer's head:
 //

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { startSpliceSwarm, tokenFor } from "../../test/support/splice-swarm.ts";
-import type { AdmitLimits } from "./admit.ts";
+import type { AdmitLimits } from "./gateway/admit.ts";
 
 const digest = "ab".repeat(32);
 const slice = Buffer.alloc(300_000, 7);

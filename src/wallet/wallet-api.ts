@@ -1,6 +1,6 @@
 import { z } from "zod";
 
-// What the gateway's wallet API answers (src/splice/wallet-routes.ts serves it): bigint travels as decimal strings.
+// What the gateway's wallet API answers (src/splice/gateway/wallet-routes.ts serves it): bigint travels as decimal strings.
 
 const nano = z
 	.string()

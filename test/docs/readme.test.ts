@@ -1,8 +1,8 @@
 import { readFile } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
 import { catalog } from "../../src/commands/catalog.ts";
-import { flagName } from "../../src/commands/options.ts";
-import { globalOptions } from "../../src/commands/settings.ts";
+import { flagName } from "../../src/commands/program/options.ts";
+import { globalOptions } from "../../src/commands/program/settings.ts";
 import { packagePath } from "../../src/io/built.ts";
 
 const readme = await readFile(packagePath("README.md"), "utf8");

@@ -1,5 +1,5 @@
 import { PassThrough, Writable } from "node:stream";
-import type { Host } from "../../src/commands/host.ts";
+import type { Host } from "../../src/commands/program/host.ts";
 
 /** A process made of memory: what was written is text, signals are sent by hand, exits are noted. */
 export interface MemoryHost extends Host {

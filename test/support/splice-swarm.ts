@@ -5,9 +5,9 @@ import { type KeyPair, keyPairFromSeed } from "../../src/io/crypto.ts";
 import { silentLog } from "../../src/io/log.ts";
 import { systemRandom } from "../../src/io/random.ts";
 import { signAuthorization } from "../../src/protocol/authorization.ts";
-import { type Gateway, type GatewayOptions, startGateway } from "../../src/splice/gateway.ts";
-import { type Hub, type HubOptions, startHub } from "../../src/splice/hub.ts";
-import type { RelayCount, RelayStore } from "../../src/splice/relay-meter.ts";
+import { type Gateway, type GatewayOptions, startGateway } from "../../src/splice/gateway/gateway.ts";
+import { type Hub, type HubOptions, startHub } from "../../src/splice/hub/hub.ts";
+import type { RelayCount, RelayStore } from "../../src/splice/hub/relay-meter.ts";
 import { type ParkedBackbone, type ParkedBackboneOptions, startParkedBackbone } from "./parked-backbone.ts";
 
 /** Parts that everything of a splice test runs on: the real clock, the real randomness, no log. */

@@ -5,9 +5,7 @@ import { type ExpertWeights, type TensorType, tensorTypes, type WeightMatrix } f
 import type { ExpertBatch } from "../engine.ts";
 import { combine, expertRow, multiplyRow, quantiseRow } from "../reference.ts";
 import { makeMatrix, makePlainRows, xorshift } from "../self-check-inputs.ts";
-import { Arena } from "./arena.ts";
 import { openCanonicalEngine } from "./canonical-engine.ts";
-import { compileKernel, instantiateKernel } from "./kernel-module.ts";
 import { packedBytes, workSpace } from "./layout.ts";
 import { splitBatch } from "./split-batch.ts";
 
@@ -217,18 +215,6 @@ test("a batch without pairs has an answer without values", async () => {
 	await engine.close();
 });
 
-test.each(Object.entries(tensorTypes) as [TensorType, number][])(
-	"%s takes as many bytes as the kernel lays out",
-	(type, number) => {
-		const arena = new Arena(megabyte, megabyte);
-		const { call } = instantiateKernel(compileKernel(), arena.memories[0]!);
-		for (const inputs of [256, 768, 3072]) {
-			const matrix = { type, inputs, outputs: 9, bytes: new Uint8Array(0) };
-			expect(packedBytes(matrix)).toBe(2 * call.panelBytes(number, inputs));
-		}
-	},
-);
-
 test("experts are refused with what is wrong with them", async () => {
 	const engine = await openCanonicalEngine({ memoryBytes: 8 * megabyte });
 	const { gate, up, down } = weightsOf[0]!;
@@ -281,24 +267,4 @@ test("more weights than one memory holds are spread over several, and one batch 
 	const alone = await openLoaded(1, true);
 	expect(await engine.compute(batch)).toEqual(await alone.compute(batch));
 	await Promise.all([engine.close(), alone.close()]);
-});
-
-test("address space above 2 GiB is used like any other", async () => {
-	const gibibyte = 1024 ** 3;
-	const arena = new Arena(6.5 * gibibyte, 4 * megabyte);
-	const places = [2.5, 2.5, 0.4, 0.4, 0.3].map((size) => arena.allocate(size * gibibyte));
-	expect(places.map(({ memory }) => memory)).toEqual([0, 1, 0, 1, 2]);
-	expect(() => arena.allocate(gibibyte)).toThrow(/no room/);
-
-	const kernel = instantiateKernel(compileKernel(), arena.memories[0]!);
-	const { gate } = weightsOf[0]!;
-	const high = 3 * gibibyte - megabyte;
-	kernel.bytes.set(gate.bytes, high);
-	const [rowBytes, panels] = [gate.bytes.length / gate.outputs, 2.5 * gibibyte];
-	expect(kernel.call.pack(tensorTypes[gate.type], high, rowBytes, hidden, gate.outputs, panels, 0)).toBe(0);
-	kernel.floats.set(makeRow(1), high / 4);
-	expect(kernel.call.quantise(high, hidden, high + 4 * hidden, 640)).toBe(1);
-	kernel.call.multiply(tensorTypes[gate.type], panels, high + 4 * hidden, 1, hidden, gate.outputs / 8, high, 0, 0);
-	const y = kernel.floats.slice(high / 4, high / 4 + gate.outputs);
-	expect(bits(y)).toEqual(bits(multiplyRow(gate, makeRow(1))));
 });

@@ -1,12 +1,12 @@
 import { afterAll, describe, expect, test } from "vitest";
 import { packagePath } from "../../io/built.ts";
 import { openModel } from "../../model/open-model.ts";
-import { type ExpertWeights, type TensorType, tensorTypes, type WeightMatrix } from "../../model/weight-matrix.ts";
+import type { ExpertWeights, WeightMatrix } from "../../model/weight-matrix.ts";
 import type { ExpertBatch } from "../engine.ts";
-import { combine, expertRow, multiplyRow, quantiseRow } from "../reference.ts";
+import { combine, expertRow, quantiseRow } from "../reference.ts";
 import { makeMatrix, makePlainRows, xorshift } from "../self-check-inputs.ts";
 import { openCanonicalEngine } from "./canonical-engine.ts";
-import { packedBytes, workSpace } from "./layout.ts";
+import { workSpace } from "./layout.ts";
 import { splitBatch } from "./split-batch.ts";
 
 // Experts of the tiny models: Q4_K and Q6_K (Q4_K_M), Q4_K with Q5_K or Q6_K down (UD).

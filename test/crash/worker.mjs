@@ -6,7 +6,7 @@ const { startWorker } = await built("worker/worker");
 const { webSocketDialer } = await built("worker/dialer");
 const { openWorkerHome } = await built("worker/home");
 const { openLocalReceipts } = await built("wallet/local-receipts");
-const { localReceiptOf } = await built("commands/paid-receipts");
+const { localReceiptOf } = await built("commands/join/paid-receipts");
 const { loadNodeKey } = await built("wallet/node-key");
 
 const identity = await loadNodeKey(home);

@@ -9,6 +9,7 @@ import { type ReceiptApi, startReceiptApi } from "../../test/support/receipt-api
 import {
 	countersignAll,
 	type Script,
+	type ScriptedWorker,
 	scriptedIdentity,
 	startScriptedWorker,
 } from "../../test/support/scripted-worker.ts";
@@ -174,6 +175,32 @@ describe("startBackbone()", () => {
 		expect(worker.others.at(-1)).toMatchObject({ retryAfterMs: 1000 });
 		expect(api.accepted.map(({ status }) => status)).toEqual(["confirmed"]);
 		expect(hub.parked.length).toBe(0);
+	});
+
+	test("drain waits for a hedge's loser, so that both receipts are countersigned and paid", async () => {
+		await start();
+		let slow: ScriptedWorker | null = null;
+		for (const seed of [1, 2]) {
+			await joinWorker({
+				seed,
+				onDispatch(dispatch, worker) {
+					if (slow === null) slow = worker;
+					else worker.answer(dispatch);
+				},
+				onOther(message, worker) {
+					countersignAll(message, worker);
+					if (message.kind === "drain" && worker === slow) worker.answer(worker.dispatches[0]!);
+				},
+			});
+			await expect.poll(() => backbone.workers.length, { timeout: 5000 }).toBe(seed);
+		}
+		await backbone.remote.request(requestOf([[0, 1]]));
+		expect(backbone.snapshot()).toMatchObject({ hedged: 2, paidPairs: 2 });
+		await backbone.drain("restarting", 5000);
+		expect(api.accepted.map(({ status, receipt }) => [status, receipt.pairs, receipt.unpaid])).toEqual([
+			["confirmed", 2n, []],
+			["confirmed", 2n, []],
+		]);
 	});
 
 	test("says which experts are missing when they do not come in time", async () => {

@@ -16,6 +16,7 @@ export class AnswerBuffer {
 	readonly #summed: Uint8Array;
 	readonly #workers: string[] = [];
 	readonly #failures = new Map<string, number>();
+	#finished = false;
 
 	constructor(request: RemoteRequest, hidden: number) {
 		this.#hidden = hidden;
@@ -26,7 +27,7 @@ export class AnswerBuffer {
 		this.#summed = new Uint8Array(request.rowCount);
 	}
 
-	/** Copies an answer to its place and looks at it there; it counts only once `accept` is called. One that another worker was faster with is only looked at. */
+	/** Copies an answer to its place and looks at it there; it counts only once `accept` is called. One that nobody waits for any more is only looked at. */
 	place(
 		{ mode, pairs, rows }: Pick<PlannedDispatch<unknown>, "mode" | "pairs" | "rows">,
 		{ dtype, vectors }: Pick<Partials, "dtype" | "vectors">,
@@ -35,7 +36,7 @@ export class AnswerBuffer {
 		const slots = mode === 1 ? firstPairs(pairs, this.#rowIndex) : pairs;
 		const expected = (mode === 1 ? rows : pairs).length * vectorBytes;
 		if (dtype !== "f32" || vectors.length !== expected) return "malformed";
-		if (this.#isAnswered(pairs)) return allFinite(floatsOfTensor(vectors)) ? "placed" : "non_finite";
+		if (!this.#waitsFor(pairs)) return allFinite(floatsOfTensor(vectors)) ? "placed" : "non_finite";
 		let finite = true;
 		slots.forEach((slot, index) => {
 			this.#bytes.set(vectors.subarray(index * vectorBytes, (index + 1) * vectorBytes), slot * vectorBytes);
@@ -46,24 +47,28 @@ export class AnswerBuffer {
 		return "non_finite";
 	}
 
-	accept({ mode, pairs, rows }: Pick<PlannedDispatch<unknown>, "mode" | "pairs" | "rows">, address: string): void {
-		if (this.#isAnswered(pairs)) return;
+	/** False: it is not used, for another was faster or the request is over. */
+	accept({ mode, pairs, rows }: Pick<PlannedDispatch<unknown>, "mode" | "pairs" | "rows">, address: string): boolean {
+		if (!this.#waitsFor(pairs)) return false;
 		let index = this.#workers.indexOf(address);
 		if (index < 0) index = this.#workers.push(address) - 1;
 		for (const pair of pairs) this.#worker[pair] = index;
 		if (mode === 1) for (const row of rows) this.#summed[row] = 1;
+		return true;
 	}
 
 	/** Dispatches are answered as a whole. */
-	#isAnswered(pairs: readonly number[]): boolean {
-		return this.#worker[pairs[0]!]! >= 0;
+	#waitsFor(pairs: readonly number[]): boolean {
+		return !this.#finished && this.#worker[pairs[0]!]! < 0;
 	}
 
 	fail(pairs: readonly number[], reason: string): void {
 		if (pairs.length > 0) this.#failures.set(reason, (this.#failures.get(reason) ?? 0) + pairs.length);
 	}
 
+	/** Nothing is written to the answer afterwards. */
 	finish(): RemoteAnswer {
+		this.#finished = true;
 		return {
 			vectors: this.#vectors,
 			worker: this.#worker,

@@ -17,6 +17,7 @@ type After = (ms: number, fn: () => void) => void;
 const behaviours: Record<string, (dispatch: Dispatch, worker: ScriptedWorker, after: After) => void> = {
 	answer: (dispatch, worker) => worker.answer(dispatch),
 	slow: (dispatch, worker, after) => after(deadlineMs / 4, () => worker.answer(dispatch)),
+	overtaken: (dispatch, worker, after) => after(deadlineMs * 0.6, () => worker.answer(dispatch)),
 	late: (dispatch, worker, after) => after(deadlineMs * 3, () => worker.answer(dispatch)),
 	silent() {},
 	refuse({ id }, { link }) {
@@ -46,6 +47,8 @@ const workerArbitrary = fc.record({
 	count: fc.integer({ min: 1, max: experts }),
 	rowsMax: fc.integer({ min: 1, max: 4 }),
 	dispatchesMax: fc.integer({ min: 1, max: 3 }),
+	/** Refuses what is cancelled; what it sends afterwards is late. */
+	obeys: fc.boolean(),
 	script: fc.array(fc.constantFrom(...Object.keys(behaviours)), { minLength: 1, maxLength: 6 }),
 });
 const requestArbitrary = fc.record({
@@ -54,6 +57,8 @@ const requestArbitrary = fc.record({
 		maxLength: 5,
 	}),
 	phase: fc.constantFrom("prefill" as const, "decode" as const),
+	/** When its caller has had enough. */
+	abortAtMs: fc.option(fc.nat(deadlineMs), { freq: 3 }),
 });
 
 test(
@@ -70,7 +75,7 @@ test(
 						listener: { sent: (worker, id) => void sent.push(`${worker.address.slice(0, 4)} ${id}`) },
 					});
 					const { clock, dispatcher } = backbone;
-					for (const [index, { first, count, rowsMax, dispatchesMax, script }] of workers.entries()) {
+					for (const [index, { first, count, rowsMax, dispatchesMax, script, obeys }] of workers.entries()) {
 						let turn = 0;
 						await backbone.join({
 							seed: index + 1,
@@ -79,14 +84,25 @@ test(
 							onDispatch(dispatch, worker) {
 								behaviours[script[turn++ % script.length]!]!(dispatch, worker, (ms, fn) => void clock.after(ms, fn));
 							},
+							onOther(message, { link }) {
+								if (message.kind !== "cancel" || !obeys) return;
+								link.send({ kind: "refuse", id: message.id, code: "cancelled", text: "" });
+							},
 						});
 					}
 					const startMs = clock.monotonic();
 					const asked = requests.map(({ rows, phase }) => requestOf(rows, { phase }));
 					let done = 0;
 					const answers = Promise.all(
-						asked.map(async (request) => {
-							const answer = await dispatcher.request(request);
+						asked.map(async (request, index) => {
+							const { abortAtMs } = requests[index]!;
+							const stop = new AbortController();
+							const disarm = abortAtMs === null ? () => {} : clock.after(abortAtMs, () => stop.abort());
+							const answer = await dispatcher.request(request, stop.signal).catch((error) => {
+								expect(error).toBe(stop.signal.reason);
+								return null;
+							});
+							disarm();
 							done++;
 							return answer;
 						}),
@@ -95,7 +111,9 @@ test(
 					while (done < asked.length) await clock.advance(25);
 					// The deadline, and what a link of the assumed rate needs for these few bytes.
 					expect(clock.monotonic() - startMs).toBeLessThan(deadlineMs + 100);
-					for (const [index, answer] of (await answers).entries()) expectRight(asked[index]!, answer);
+					for (const [index, answer] of (await answers).entries()) {
+						if (answer !== null) expectRight(asked[index]!, answer);
+					}
 					await clock.advance(deadlineMs * 4);
 					backbone.close();
 					await settle();

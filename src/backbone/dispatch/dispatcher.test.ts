@@ -145,17 +145,51 @@ describe("Dispatcher.request()", () => {
 		}
 	});
 
-	test("cancels what is under way when the caller aborts", async () => {
-		backbone = memoryBackbone();
-		const worker = await backbone.join({ onDispatch() {} });
-		const stop = new AbortController();
-		const asked = ask(requestOf([[0, 1]]), stop.signal);
-		await settle();
-		stop.abort(new Error("enough"));
-		await expect(asked).rejects.toThrow("enough");
-		await settle();
-		expect(worker.others).toContainEqual({ kind: "cancel", id: 1 });
-		expect(backbone.account[0]).toMatch(/^unpaid \w+ 1 cancelled_late$/);
+	test("cancels what is under way when the caller aborts; what arrives in time all the same is paid, what does not is not", async () => {
+		for (const inTime of [true, false]) {
+			backbone = memoryBackbone();
+			const owed: Dispatch[] = [];
+			const worker = await backbone.join({ onDispatch: (dispatch) => void owed.push(dispatch) });
+			const stop = new AbortController();
+			const asked = ask(requestOf([[0, 1]]), stop.signal);
+			await settle();
+			stop.abort(new Error("enough"));
+			await expect(asked).rejects.toThrow("enough");
+			await settle();
+			expect(worker.others).toContainEqual({ kind: "cancel", id: 1 });
+			expect(backbone.account).toEqual([]);
+			if (!inTime) await backbone.clock.advance(1100);
+			worker.answer(owed[0]!);
+			await settle();
+			expect(backbone.account).toEqual([
+				expect.stringMatching(inTime ? /^paid \w+ 1 2$/ : /^unpaid \w+ 1 cancelled_late$/),
+			]);
+			expect(backbone.dispatcher.counts.answered).toBe(0);
+			backbone.close();
+		}
+	});
+
+	test("what was cancelled takes no room: the next request is sent at once", async () => {
+		for (const phase of ["prefill", "decode"] as const) {
+			backbone = memoryBackbone();
+			const worker = await backbone.join({ offer: { dispatchesMax: 1 }, onDispatch() {} });
+			const stop = new AbortController();
+			const first = ask(requestOf([[0, 1]], { phase }), stop.signal);
+			const second = ask(requestOf([[2, 3]], { phase }));
+			await settle();
+			expect(worker.dispatches.length).toBe(1);
+			stop.abort(new Error("enough"));
+			await expect(first).rejects.toThrow("enough");
+			await settle();
+			expect(worker.dispatches.map(({ expert }) => [...expert])).toEqual([
+				[0, 1],
+				[2, 3],
+			]);
+			expect(backbone.roster.workers[0]!.lane.inFlight).toBe(2);
+			await second;
+			expect(backbone.roster.workers[0]!.lane).toMatchObject({ inFlight: 0, inFlightBytes: 0, backlogBytes: 0 });
+			backbone.close();
+		}
 	});
 
 	test("rejects with `closed` once the backbone closes, and refuses new requests", async () => {

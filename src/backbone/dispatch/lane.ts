@@ -2,7 +2,8 @@ import type { Clock } from "../../io/clock.ts";
 import type { Dispatch, Partials, SessionMessage } from "../../protocol/messages.ts";
 import type { LinkPace } from "./link-pace.ts";
 
-// One worker's queue: what waits, what is in flight, what came back too late. Knows ids, limits and deadlines; not what a vector means.
+// One worker's queue: what waits, what is in flight, what is owed though nobody waits for it, what came back too late.
+// Knows ids, limits and deadlines; not what a vector means.
 
 /** A dispatch that has no id yet: ids are given when it is sent, so that they ascend on the wire. */
 export interface Work {
@@ -11,7 +12,7 @@ export interface Work {
 	readonly pairs: number;
 	/** Bytes of tensors both ways. */
 	readonly bytes: number;
-	/** Monotonic time after which nobody waits any more, sent or not. */
+	/** Monotonic time after which an answer is late, sent or not. */
 	readonly giveUpAtMs: number;
 }
 
@@ -26,7 +27,19 @@ export type Outcome =
 			readonly elapsedMs: number;
 	  }
 	| { readonly kind: "refused"; readonly id: number; readonly code: string; readonly text: string }
+	/** `cancelled`: before it was sent, or no answer followed by `giveUpAtMs`. */
 	| { readonly kind: "late" | "closed" | "cancelled"; readonly id: number | null };
+
+/** Work under way. */
+export interface Asked {
+	/** Never rejects, and settles by `giveUpAtMs` at the latest. */
+	readonly outcome: Promise<Outcome>;
+	/**
+	 * Nobody waits any more; true: for something that had not ended. What was sent no longer counts against the limits, and the worker
+	 * is told; whether it answers in time all the same, `outcome` says.
+	 */
+	readonly cancel: () => boolean;
+}
 
 export interface LaneLimits {
 	readonly dispatchesMax: number;
@@ -41,6 +54,7 @@ interface InFlight {
 	/** Bytes in flight when it was sent, its own included. */
 	readonly bytesAhead: number;
 	readonly cancelTimer: () => void;
+	cancelled: boolean;
 }
 
 interface Queued {
@@ -49,10 +63,8 @@ interface Queued {
 	readonly cancelTimer: () => void;
 }
 
-/** What a message about a dispatch turned out to be: expected, too late (paid nothing), or about an id that was never asked or already answered. */
-export type Arrival =
-	| { readonly kind: "settled" | "unknown" }
-	| { readonly kind: "stale"; readonly reason: "late" | "cancelled_late" };
+/** What a message about a dispatch turned out to be: expected; cancelled, but in time; too late (paid nothing); or about an id that was never asked or already answered. */
+export type Arrival = "expected" | "cancelled" | "stale" | "unknown";
 
 /** Ids given up and never answered that are remembered, so that a late answer is told from an invented one. */
 export const abandonedMax = 1024;
@@ -65,11 +77,13 @@ export class Lane {
 	readonly #decodes: Queued[] = [];
 	readonly #prefills: Queued[] = [];
 	readonly #inFlight = new Map<number, InFlight>();
-	readonly #abandoned = new Map<number, "late" | "cancelled_late">();
+	readonly #abandoned = new Set<number>();
 	#nextId = 1;
 	#inFlightBytes = 0;
 	#queuedBytes = 0;
 	#prefillsInFlight = 0;
+	/** Of those in flight. */
+	#cancelled = 0;
 	#closed = false;
 
 	constructor(parts: {
@@ -93,36 +107,35 @@ export class Lane {
 		return this.#inFlightBytes;
 	}
 
+	/** Dispatches that may still be answered in time, the cancelled ones included. */
 	get inFlight(): number {
 		return this.#inFlight.size;
 	}
 
-	/** Dispatches given up that the worker has not reacted to. */
+	/** Dispatches cancelled or given up that the worker has not reacted to. */
 	get abandoned(): number {
-		return this.#abandoned.size;
+		return this.#abandoned.size + this.#cancelled;
 	}
 
-	/** Sends the work as soon as the limits allow. `outcome` never rejects and settles by `giveUpAtMs` at the latest. */
-	ask(work: Work): { readonly outcome: Promise<Outcome>; readonly cancel: () => void } {
+	/** Sends the work as soon as the limits allow. */
+	ask(work: Work): Asked {
 		let settle!: (outcome: Outcome) => void;
 		const outcome = new Promise<Outcome>((resolve) => {
 			settle = resolve;
 		});
 		if (this.#closed) {
 			settle({ kind: "closed", id: null });
-			return { outcome, cancel() {} };
+			return { outcome, cancel: () => false };
 		}
 		const queued: Queued = {
 			work,
 			settle,
-			cancelTimer: this.#clock.after(Math.max(0, work.giveUpAtMs - this.#clock.monotonic()), () =>
-				this.#giveUp(queued, "late"),
-			),
+			cancelTimer: this.#clock.after(Math.max(0, work.giveUpAtMs - this.#clock.monotonic()), () => this.#late(queued)),
 		};
 		this.#queue(work.phase).push(queued);
 		this.#queuedBytes += work.bytes;
 		this.#pump();
-		return { outcome, cancel: () => this.#giveUp(queued, "cancelled") };
+		return { outcome, cancel: () => this.#cancel(queued) };
 	}
 
 	/** @param digest SHA-256 of the whole message */
@@ -133,7 +146,7 @@ export class Lane {
 		this.#pace.answered(entry.bytesAhead, elapsedMs);
 		entry.settle({ kind: "answered", id: partials.id, partials, digest, elapsedMs });
 		this.#pump();
-		return { kind: "settled" };
+		return entry.cancelled ? "cancelled" : "expected";
 	}
 
 	refused(id: number, code: string, text: string): Arrival {
@@ -141,7 +154,7 @@ export class Lane {
 		if (entry === undefined) return this.#stale(id);
 		entry.settle({ kind: "refused", id, code, text });
 		this.#pump();
-		return { kind: "settled" };
+		return entry.cancelled ? "cancelled" : "expected";
 	}
 
 	/** Everything waiting ends as `closed`, at once. */
@@ -172,11 +185,9 @@ export class Lane {
 	}
 
 	#hasRoom(work: Work): boolean {
-		if (this.#inFlight.size === 0) return true;
-		return (
-			this.#inFlight.size < this.#limits.dispatchesMax &&
-			this.#inFlightBytes + work.bytes <= this.#limits.inFlightBytesMax
-		);
+		const waitedFor = this.#inFlight.size - this.#cancelled;
+		if (waitedFor === 0) return true;
+		return waitedFor < this.#limits.dispatchesMax && this.#inFlightBytes + work.bytes <= this.#limits.inFlightBytesMax;
 	}
 
 	#dispatch({ work, settle, cancelTimer }: Queued): void {
@@ -184,45 +195,66 @@ export class Lane {
 		const sentAtMs = this.#clock.monotonic();
 		this.#inFlightBytes += work.bytes;
 		if (work.phase === "prefill") this.#prefillsInFlight++;
-		this.#inFlight.set(id, { work, settle, cancelTimer, id, sentAtMs, bytesAhead: this.#inFlightBytes });
+		const bytesAhead = this.#inFlightBytes;
+		this.#inFlight.set(id, { work, settle, cancelTimer, id, sentAtMs, bytesAhead, cancelled: false });
 		const deadlineMs = Math.max(1, Math.ceil(work.giveUpAtMs - sentAtMs));
 		this.#send({ kind: "dispatch", id, deadlineMs, ...work.message });
 	}
 
-	/** The deadline passed, or nobody needs the answer any more. */
-	#giveUp(queued: Queued, kind: "late" | "cancelled"): void {
-		const queue = this.#queue(queued.work.phase);
-		const position = queue.indexOf(queued);
-		if (position >= 0) {
-			queue.splice(position, 1);
-			this.#queuedBytes -= queued.work.bytes;
-			queued.cancelTimer();
-			queued.settle({ kind, id: null });
-			return;
-		}
-		const entry = [...this.#inFlight.values()].find(({ settle }) => settle === queued.settle);
+	#late(queued: Queued): void {
+		if (this.#leaveQueue(queued, "late")) return;
+		const entry = this.#sent(queued);
 		if (entry === undefined) return;
 		this.#take(entry.id);
-		this.#abandoned.set(entry.id, kind === "late" ? "late" : "cancelled_late");
-		this.#send({ kind: "cancel", id: entry.id });
-		entry.settle({ kind, id: entry.id });
+		this.#abandoned.add(entry.id);
+		if (!entry.cancelled) this.#send({ kind: "cancel", id: entry.id });
+		entry.settle({ kind: entry.cancelled ? "cancelled" : "late", id: entry.id });
 		this.#pump();
+	}
+
+	#cancel(queued: Queued): boolean {
+		if (this.#leaveQueue(queued, "cancelled")) return true;
+		const entry = this.#sent(queued);
+		if (entry === undefined || entry.cancelled) return false;
+		this.#free(entry);
+		entry.cancelled = true;
+		this.#cancelled++;
+		this.#send({ kind: "cancel", id: entry.id });
+		this.#pump();
+		return true;
+	}
+
+	#leaveQueue(queued: Queued, kind: "late" | "cancelled"): boolean {
+		const queue = this.#queue(queued.work.phase);
+		const position = queue.indexOf(queued);
+		if (position < 0) return false;
+		queue.splice(position, 1);
+		this.#queuedBytes -= queued.work.bytes;
+		queued.cancelTimer();
+		queued.settle({ kind, id: null });
+		return true;
+	}
+
+	#sent({ settle }: Queued): InFlight | undefined {
+		return [...this.#inFlight.values()].find((entry) => entry.settle === settle);
 	}
 
 	#take(id: number): InFlight | undefined {
 		const entry = this.#inFlight.get(id);
 		if (entry === undefined) return undefined;
 		this.#inFlight.delete(id);
-		this.#inFlightBytes -= entry.work.bytes;
-		if (entry.work.phase === "prefill") this.#prefillsInFlight--;
+		if (entry.cancelled) this.#cancelled--;
+		else this.#free(entry);
 		entry.cancelTimer();
 		return entry;
 	}
 
+	#free({ work }: InFlight): void {
+		this.#inFlightBytes -= work.bytes;
+		if (work.phase === "prefill") this.#prefillsInFlight--;
+	}
+
 	#stale(id: number): Arrival {
-		const reason = this.#abandoned.get(id);
-		if (reason === undefined) return { kind: "unknown" };
-		this.#abandoned.delete(id);
-		return { kind: "stale", reason };
+		return this.#abandoned.delete(id) ? "stale" : "unknown";
 	}
 }

@@ -108,7 +108,7 @@ export class RequestRun {
 		return this.#send({ ...planned, holder: rival }, answered);
 	}
 
-	/** Sends a message and waits for its end; returns why there is no answer. */
+	/** Sends a message and waits for its end, or until nobody needs it any more; returns why there is no answer. What ends later is booked all the same. */
 	async #send(planned: Planned, cancelled: AbortSignal): Promise<string | null> {
 		const worker = planned.holder;
 		const asked = dispatchMessage(this.#request, planned, {
@@ -123,12 +123,21 @@ export class RequestRun {
 			giveUpAtMs: this.#giveUpAtMs,
 		});
 		this.#countSent(asked);
-		cancelled.addEventListener("abort", cancel, { once: true });
-		this.#signal?.addEventListener("abort", cancel, { once: true });
-		const end = await outcome;
-		if (end.kind === "answered") this.#parts.counts.tensorBytes.received += end.partials.vectors.length;
-		const failure = this.#settle(planned, asked, end);
-		this.#signal?.removeEventListener("abort", cancel);
+		let waitedFor = true;
+		let leave!: (reason: string) => void;
+		const left = new Promise<string>((resolve) => {
+			leave = resolve;
+		});
+		const stop = () => {
+			if (!cancel()) return;
+			waitedFor = false;
+			leave("cancelled");
+		};
+		cancelled.addEventListener("abort", stop, { once: true });
+		this.#signal?.addEventListener("abort", stop, { once: true });
+		const booked = outcome.then((end) => this.#settle(planned, asked, end, waitedFor));
+		const failure = await Promise.race([booked, left]);
+		this.#signal?.removeEventListener("abort", stop);
 		return failure;
 	}
 
@@ -140,9 +149,9 @@ export class RequestRun {
 		tensorBytes.sent += rows.length;
 	}
 
-	/** Books an outcome; returns why it is no answer. */
-	#settle(planned: Planned, asked: Asked, outcome: Outcome): string | null {
-		if (outcome.kind === "answered") return this.#take(planned, asked, outcome);
+	/** Books an outcome; returns why it is no answer. @param waitedFor false: it was cancelled */
+	#settle(planned: Planned, asked: Asked, outcome: Outcome, waitedFor: boolean): string | null {
+		if (outcome.kind === "answered") return this.#take(planned, asked, outcome, waitedFor);
 		const { account } = this.#parts;
 		const worker = planned.holder;
 		const reason = outcome.kind === "refused" ? outcome.code : outcome.kind;
@@ -150,15 +159,21 @@ export class RequestRun {
 		if (outcome.kind === "late") account.unpaid(worker, outcome.id, "late");
 		else if (outcome.kind === "cancelled") account.unpaid(worker, outcome.id, "cancelled_late");
 		else account.void(worker, outcome.id);
-		if (outcome.kind === "late" || outcome.kind === "refused") worker.failed(reason);
+		if (outcome.kind === "refused" && !waitedFor) worker.count(reason);
+		else if (outcome.kind === "late" || outcome.kind === "refused") worker.failed(reason);
 		return reason;
 	}
 
-	/** Checks an answer, writes it down, and only then uses it; returns why it cannot be used. */
-	#take(planned: Planned, asked: Asked, outcome: Extract<Outcome, { kind: "answered" }>): string | null {
-		const { account, accepted } = this.#parts;
-		const { id, partials, digest, elapsedMs } = outcome;
+	/** Checks an answer, writes it down, and only then uses it where it is still needed; returns why it cannot be used. */
+	#take(
+		planned: Planned,
+		asked: Asked,
+		{ id, partials, digest, elapsedMs }: Extract<Outcome, { kind: "answered" }>,
+		waitedFor: boolean,
+	): string | null {
+		const { account, accepted, counts } = this.#parts;
 		const worker = planned.holder;
+		counts.tensorBytes.received += partials.vectors.length;
 		if (worker.quarantined) {
 			// Asked before an audit of this worker failed: what it says now is neither used nor paid.
 			account.unpaid(worker, id, "quarantined");
@@ -179,9 +194,9 @@ export class RequestRun {
 			worker.failed("not_written");
 			return "not_written";
 		}
-		this.#buffer.accept(planned, worker.address);
-		worker.succeeded(planned.pairs.length, elapsedMs, partials.computeUs);
-		accepted?.({ worker, id, asked, vectors: partials.vectors, sequence: this.#request.sequence });
+		const used = this.#buffer.accept(planned, worker.address);
+		worker.succeeded(planned.pairs.length, elapsedMs, partials.computeUs, waitedFor);
+		accepted?.({ worker, id, asked, vectors: partials.vectors, sequence: used ? this.#request.sequence : [] });
 		return null;
 	}
 

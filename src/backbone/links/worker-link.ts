@@ -169,9 +169,9 @@ export class WorkerLink implements Holder {
 		this.link.send({ kind: "assign", ...assign });
 	}
 
-	/** An answer was accepted. */
-	succeeded(pairs: number, elapsedMs: number, computeUs: number): void {
-		this.#failuresInARow = 0;
+	/** An answer was accepted. @param waitedFor false: another worker was faster, which is no success */
+	succeeded(pairs: number, elapsedMs: number, computeUs: number, waitedFor: boolean): void {
+		if (waitedFor) this.#failuresInARow = 0;
 		this.answeredPairs += pairs;
 		this.roundTripsMs.add(elapsedMs);
 		this.computesMs.add(computeUs / 1000);
@@ -185,7 +185,7 @@ export class WorkerLink implements Holder {
 		const now = this.#clock.monotonic();
 		if (now >= this.#pausedUntilMs) this.#failuresInARow++;
 		// A worker that went silent shows it is back by reacting to what it owes; until then every dispatch would cost a whole deadline.
-		const owes = outcome === "late" || outcome === "overtaken";
+		const owes = (outcome === "late" || outcome === "overtaken") && this.lane.abandoned > 0;
 		this.#pausedUntilMs = owes ? now + pauseMsMax : Math.max(this.#pausedUntilMs, now + this.#pauseMs());
 	}
 
@@ -244,9 +244,9 @@ export class WorkerLink implements Holder {
 
 	/** @param offence what an unknown id is; null: nothing */
 	#arrived(arrival: Arrival, offence: string | null): void {
-		if (arrival.kind === "unknown" && offence !== null) this.malformed(offence);
-		if (arrival.kind !== "stale") return;
-		this.count("stale");
+		if (arrival === "unknown" && offence !== null) this.malformed(offence);
+		if (arrival === "unknown" || arrival === "expected") return;
+		if (arrival === "stale") this.count("stale");
 		const now = this.#clock.monotonic();
 		if (this.lane.abandoned === 0 && this.#pausedUntilMs > now) this.#pausedUntilMs = now + this.#pauseMs();
 	}

@@ -35,7 +35,7 @@ export interface AcceptedDispatch {
 	readonly asked: Asked;
 	/** The answer's tensor, f32 little-endian. */
 	readonly vectors: Uint8Array;
-	/** The sequences its rows belong to. */
+	/** The sequences that used it; none where another worker was faster. */
 	readonly sequence: readonly number[];
 }
 

@@ -121,20 +121,14 @@ export class ReceiptBook implements DispatchAccount {
 
 	/** False when it could not be written down: then the answer may not be used. */
 	paid(worker: WorkerLink, id: number, pairs: number, answerHash: Uint8Array): boolean {
-		try {
-			this.#of(worker)?.paid(id, pairs, answerHash);
-			this.counts.paidPairs += pairs;
-			return true;
-		} catch (error) {
-			this.#parts.log.error({ error: (error as KvasirError).message }, "an answer cannot be accepted");
-			this.void(worker, id);
-			return false;
-		}
+		const isWritten = this.#isWritten(worker, id, (session) => session.paid(id, pairs, answerHash));
+		if (isWritten) this.counts.paidPairs += pairs;
+		return isWritten;
 	}
 
 	unpaid(worker: WorkerLink, id: number, reason: UnpaidReason): void {
 		this.counts.unpaid.set(reason, (this.counts.unpaid.get(reason) ?? 0) + 1);
-		this.#of(worker)?.unpaid(id, reason);
+		this.#isWritten(worker, id, (session) => session.unpaid(id, reason));
 	}
 
 	void(worker: WorkerLink, id: number): void {
@@ -192,6 +186,19 @@ export class ReceiptBook implements DispatchAccount {
 
 	#of(worker: WorkerLink): SessionReceipts | undefined {
 		return this.#sessions.get(worker.session);
+	}
+
+	/** What cannot be written down is void: nothing may follow from it, and no receipt waits for it. */
+	#isWritten(worker: WorkerLink, id: number, write: (session: SessionReceipts) => void): boolean {
+		const session = this.#of(worker);
+		try {
+			if (session !== undefined) write(session);
+			return true;
+		} catch (error) {
+			this.#parts.log.error({ error: (error as KvasirError).message }, "an answer cannot be written down");
+			session?.void(id);
+			return false;
+		}
 	}
 
 	/** One receipt in flight per session: later calls wait for earlier ones. */

@@ -1,5 +1,6 @@
 import { KvasirError } from "../errors.ts";
-import { type CommandSpec, defineCommand } from "./program/command.ts";
+import { defineCommand } from "./program/command.ts";
+import type { Declaration } from "./program/declaration.ts";
 import { flagName } from "./program/options.ts";
 import { globalOptions } from "./program/settings.ts";
 
@@ -49,7 +50,7 @@ export const completionCommand = defineCommand({
 	render: ({ script }) => script,
 });
 
-function whatFollows(commands: readonly CommandSpec[]): Follow {
+function whatFollows(commands: readonly Declaration[]): Follow {
 	const follow = new Map<string, string[]>([["", []]]);
 	const add = (path: string, word: string) => {
 		const words = follow.get(path) ?? [];

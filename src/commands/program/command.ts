@@ -1,4 +1,5 @@
 import type { Context } from "./context.ts";
+import type { Declaration } from "./declaration.ts";
 import type { OptionSpecs, OptionValues } from "./options.ts";
 
 /** What a command that ended says: one value, printed as JSON or as text, and the exit code where it is not 0. */
@@ -9,16 +10,7 @@ export interface Outcome<T> {
 }
 
 /** A command as data: its declaration, one call, and how its value reads as text. */
-export interface CommandSpec<O extends OptionSpecs = OptionSpecs, T = unknown> {
-	/** Such as `wallet create`. */
-	readonly path: string;
-	/** Its section in kvasir.toml and in `KVASIR_<SECTION>_<FLAG>`. */
-	readonly section: string;
-	readonly summary: string;
-	/** Positional arguments as commander writes them: `<url>`, `[file]`. */
-	readonly operands?: readonly { readonly name: string; readonly about: string }[];
-	readonly options: O;
-	readonly example: string;
+export interface CommandSpec<O extends OptionSpecs = OptionSpecs, T = unknown> extends Declaration<O> {
 	run(context: Context, options: OptionValues<O>, operands: readonly (string | undefined)[]): Promise<Outcome<T>>;
 	/** The value as text for people; without it the JSON is printed. */
 	render?(data: T, context: Context): string;

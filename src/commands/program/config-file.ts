@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { KvasirError } from "../../errors.ts";
 import { readSmallFile } from "../../io/files.ts";
 import { nearestName } from "../../io/nearest-name.ts";
-import type { CommandSpec } from "./command.ts";
+import type { Declaration } from "./declaration.ts";
 import { flagName, type OptionSpecs } from "./options.ts";
 import { globalOptions } from "./settings.ts";
 
@@ -19,7 +19,7 @@ export type ConfigFile = Readonly<Record<string, Readonly<Record<string, readonl
  */
 export async function readConfigFile(
 	home: string,
-	commands: () => Promise<readonly CommandSpec[]>,
+	commands: () => Promise<readonly Declaration[]>,
 ): Promise<ConfigFile> {
 	const path = join(home, "kvasir.toml");
 	const bytes = await readSmallFile(path, configBytesMax).catch((cause: KvasirError) => {
@@ -30,7 +30,7 @@ export async function readConfigFile(
 }
 
 /** Checks the text of a config file against the declarations. Throws `config`. */
-export async function parseConfig(source: string, path: string, commands: readonly CommandSpec[]): Promise<ConfigFile> {
+export async function parseConfig(source: string, path: string, commands: readonly Declaration[]): Promise<ConfigFile> {
 	const [{ parse }, { z }] = await Promise.all([import("smol-toml"), import("zod")]);
 	let document: unknown;
 	try {

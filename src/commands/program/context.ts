@@ -1,7 +1,7 @@
 import type { Clock } from "../../io/clock.ts";
 import type { Logger } from "../../io/log.ts";
 import type { Random } from "../../io/random.ts";
-import type { CommandSpec } from "./command.ts";
+import type { Declaration } from "./declaration.ts";
 import type { Host } from "./host.ts";
 import type { GlobalOptions } from "./settings.ts";
 
@@ -30,7 +30,7 @@ export interface Context {
 	/** Shows on a terminal that `work` is going on, once it has taken a second. */
 	progress<T>(label: string, work: (say: (label: string) => void) => Promise<T>): Promise<T>;
 	/** Every command's declaration, for those that tell about commands. */
-	declarations(): Promise<readonly CommandSpec[]>;
+	declarations(): Promise<readonly Declaration[]>;
 	/** A secret from a terminal prompt; throws `usage` where stdin is no terminal. */
 	askSecret(question: string, hint: string): Promise<string>;
 }

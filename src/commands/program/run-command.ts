@@ -2,6 +2,7 @@ import { resolve } from "node:path";
 import { homeFolder } from "../../io/home.ts";
 import type { CommandSpec } from "./command.ts";
 import { readConfigFile } from "./config-file.ts";
+import type { Declaration } from "./declaration.ts";
 import type { Host } from "./host.ts";
 import { makeContext } from "./make-context.ts";
 import { printError, printJson, toJson } from "./output.ts";
@@ -13,7 +14,7 @@ export interface CommandLine {
 	readonly operands: readonly (string | undefined)[];
 	readonly host: Host;
 	/** Every command's declaration, for the config file. */
-	declarations(): Promise<readonly CommandSpec[]>;
+	declarations(): Promise<readonly Declaration[]>;
 }
 
 /** Resolves the settings, runs a command, prints what it returned; returns the exit code. */

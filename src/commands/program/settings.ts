@@ -1,4 +1,4 @@
-import type { CommandSpec } from "./command.ts";
+import type { Declaration } from "./declaration.ts";
 import {
 	flagName,
 	type OptionSpec,
@@ -65,7 +65,7 @@ export function valuesOf<O extends OptionSpecs>(settings: Record<string, Setting
 }
 
 /** The options of a command with its section. */
-export function settingsOf(command: CommandSpec, sources: Sources): Record<string, Setting> {
+export function settingsOf(command: Declaration, sources: Sources): Record<string, Setting> {
 	return resolveSettings(command.section, command.options, sources);
 }
 

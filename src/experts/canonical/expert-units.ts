@@ -1,6 +1,6 @@
 import { control, expertTask, type Failure, failures, header } from "./job.ts";
+import type { JobView } from "./job-view.ts";
 import { outputsAtOnce, panelOutputs } from "./layout.ts";
-import type { JobView } from "./runner.ts";
 import type { PackedMatrix } from "./work-space.ts";
 
 // The units of an expert job, in order: for each task `parts` units of h = silu(Wgate x) * (Wup x); for each task `parts` units of

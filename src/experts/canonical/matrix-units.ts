@@ -1,6 +1,6 @@
 import { type Failure, failures, header, matrixUnit, packUnit } from "./job.ts";
+import type { JobView } from "./job-view.ts";
 import { outputsAtOnce, panelOutputs } from "./layout.ts";
-import type { JobView } from "./runner.ts";
 
 /** Some outputs of one matrix for a tile of rows. */
 export function runMatrixUnit(job: JobView, unit: number): Failure {

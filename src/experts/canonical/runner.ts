@@ -1,5 +1,6 @@
 import { runExpertUnit } from "./expert-units.ts";
 import { control, type Failure, failures, header, jobKinds } from "./job.ts";
+import type { JobView } from "./job-view.ts";
 import { instantiateKernel } from "./kernel-module.ts";
 import { runExponentials, runMatrixUnit, runPackUnit } from "./matrix-units.ts";
 import { WorkSpace } from "./work-space.ts";
@@ -10,17 +11,6 @@ export interface Shared {
 	readonly memories: readonly WebAssembly.Memory[];
 	readonly exchange: SharedArrayBuffer;
 	readonly control: Int32Array;
-}
-
-/** A job as a unit sees it. */
-export interface JobView {
-	/** The job's words: its header and tables. */
-	readonly words: Int32Array;
-	readonly control: Int32Array;
-	space(memory: number): WorkSpace;
-	/** Waits until a counter has reached `count`, or the job has failed. */
-	waitFor(counters: Int32Array, index: number, count: number): void;
-	failed(): boolean;
 }
 
 /** Turns of a loop before a thread that waits goes to sleep: some microseconds. */

@@ -26,8 +26,8 @@ export type JournalRecord =
 	/** An accepted answer, before it is combined. */
 	| { readonly kind: "paid"; readonly id: number; readonly pairs: number; readonly answerHash: Uint8Array }
 	| { readonly kind: "unpaid"; readonly id: number; readonly reason: UnpaidReason }
-	/** An audit failed: what is paid and in no receipt yet is not, for this reason. */
-	| { readonly kind: "condemned"; readonly reason: UnpaidReason }
+	/** An audit failed: what is paid from this id on is not, for this reason. */
+	| { readonly kind: "condemned"; readonly reason: UnpaidReason; readonly from: number }
 	/** A receipt, before it is sent to anybody. */
 	| {
 			readonly kind: "receipt";
@@ -66,7 +66,7 @@ export function encodeRecord(record: JournalRecord): Uint8Array {
 			start(2).uint(record.id).text(record.reason);
 			break;
 		case "condemned":
-			start(1).text(record.reason);
+			start(2).text(record.reason).uint(record.from);
 			break;
 		case "receipt":
 			start(4).uint(record.number).uint(record.to).bin(record.body).bin(record.signature);
@@ -117,7 +117,7 @@ function readPayload(r: MsgpackReader): JournalRecord {
 			case "unpaid":
 				return [{ kind, id: r.uint("id"), reason: readReason(r) }, 3];
 			case "condemned":
-				return [{ kind, reason: readReason(r) }, 2];
+				return [{ kind, reason: readReason(r), from: count > 2 ? r.uint("from") : 0 }, Math.min(count, 3)];
 			case "receipt": {
 				const [number, to] = [r.uint("number"), r.uint("to")];
 				return [

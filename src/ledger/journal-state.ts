@@ -52,7 +52,7 @@ export class JournalState {
 				break;
 			case "condemned":
 				for (const [id, settled] of this.#settled) {
-					if ("pairs" in settled) this.#settled.set(id, { id, reason: record.reason });
+					if (id >= record.from && "pairs" in settled) this.#settled.set(id, { id, reason: record.reason });
 				}
 				break;
 			case "receipt":

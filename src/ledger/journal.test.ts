@@ -50,7 +50,7 @@ const records = fc.array(
 			id: fc.integer({ min: 1, max: 2 ** 50 }),
 			reason: fc.constantFrom(...unpaidReasons),
 		}),
-		fc.constant<JournalRecord>({ kind: "condemned", reason: "wrong" }),
+		fc.record({ kind: fc.constant("condemned" as const), reason: fc.constant("wrong" as const), from: fc.nat(40) }),
 		fc.nat(2).map(receiptRecord),
 		fc.record({
 			kind: fc.constant("answer" as const),
@@ -101,9 +101,9 @@ describe("SessionJournal", () => {
 		expect(state.open.map((open) => open.submission.answer)).toEqual([null]);
 		state.apply({ kind: "answer", number: 1, answer: { signature: hash(1) } });
 		expect(state.open[0]!.submission.answer).toEqual({ signature: hash(1) });
-		state.apply({ kind: "condemned", reason: "wrong" });
+		state.apply({ kind: "condemned", reason: "wrong", from: 12 });
 		expect(state.settled).toEqual([
-			{ id: 11, reason: "wrong" },
+			{ id: 11, pairs: 8, answerHash: hash(11) },
 			{ id: 12, reason: "wrong" },
 			{ id: 13, reason: "late" },
 		]);

@@ -49,23 +49,23 @@ function seedFor(share: number): { seed: number; id: number } {
 	}
 }
 
-describe.each([1, 0.02])("a worker that is wrong once in 1,000 answers, audited at %d", (share) => {
-	test("is caught by the dispatch the seed predicts, quarantined, keeps what was receipted before, loses the rest", async () => {
+describe.each([
+	[1, issueEvery],
+	[1, Number.POSITIVE_INFINITY],
+	[0.02, issueEvery],
+])("a worker that is wrong once in 1,000 answers, audited at %d, receipted every %d", (share, every) => {
+	test("is caught by the dispatch the seed predicts, quarantined, keeps what lies below it whenever that was receipted, loses the rest", async () => {
 		const { seed, id } = seedFor(share);
 		const swarm = await auditedSwarm({ share, seed });
 		await swarm.join(wrongOnceInAThousand);
 		const worker = swarm.backbone.roster.workers[0]!;
-		let receipted = 0;
 		let asked = 0;
 		while (swarm.failures.length === 0 && asked < id + 10) {
 			await swarm.ask(1 + (asked % 100));
 			asked++;
 			// An audit takes a few turns of the event loop; the next dispatch waits here only so that the count is exact.
 			if (asked === id || (asked % wrongOnceIn === 0 && asked < id)) await settle(2);
-			if (asked % issueEvery === 0 && asked < id) {
-				await swarm.issue();
-				receipted = asked;
-			}
+			if (asked % every === 0 && asked < id) await swarm.issue();
 		}
 		expect(swarm.failures.map((failure) => failure.id)).toEqual([id]);
 		expect(asked).toBe(id);
@@ -73,12 +73,12 @@ describe.each([1, 0.02])("a worker that is wrong once in 1,000 answers, audited 
 		expect(worker.quarantinedUntilMs).toBe(swarm.backbone.clock.monotonic() + 600_000);
 		expect(swarm.failures[0]!.tainted).toContain(1 + ((id - 1) % 100));
 
-		// It is not asked again, over a new link either, and nothing after the last receipt is paid.
+		// It is not asked again, over a new link either; all below the failed audit is paid, and nothing from there on.
 		await swarm.ask();
 		await swarm.issue();
 		const { bytes, unpaid } = await swarm.ledger();
-		expect(bytes).toBe(BigInt(receipted) * dispatchBytes);
-		expect(unpaid).toEqual({ wrong: id - receipted });
+		expect(bytes).toBe(BigInt(id - 1) * dispatchBytes);
+		expect(unpaid).toEqual({ wrong: 1 });
 
 		const evidence = parseEvidence(evidenceText(swarm.evidence[0]!));
 		const own = { modelId: testModel.modelId, engineClass: "f32", compute: recompute };

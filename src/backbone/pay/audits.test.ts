@@ -96,7 +96,7 @@ describe("Audits", () => {
 		expect(audits.counts.passed).toBe(1);
 	});
 
-	test("a wrong answer: nothing unreceipted is paid, its sequences are named, the evidence replays", async () => {
+	test("a wrong answer: it is condemned while it is held, its sequences are named, the evidence replays", async () => {
 		start();
 		await backbone.join(lying(3));
 		await ask(1, 10);
@@ -123,6 +123,20 @@ describe("Audits", () => {
 		auditing = true;
 		await ask(1, 23);
 		expect(failures[0]!.tainted).toEqual([21, 22, 23]);
+	});
+
+	test("a passed audit clears nothing above one that still waits, whichever answer came first", async () => {
+		start();
+		const held: Dispatch[] = [];
+		const liar = lying(2);
+		const worker = await backbone.join({ onDispatch: (dispatch) => void held.push(dispatch) });
+		const asked = [30, 31].map((one) => backbone.dispatcher.request(requestOf([[1, 2]], { sequence: [one] })));
+		await settle();
+		for (const dispatch of held.reverse()) liar.onDispatch!(dispatch, worker);
+		await Promise.all(asked);
+		await settle();
+		expect(audits.counts).toMatchObject({ passed: 1, failed: 1 });
+		expect(failures).toMatchObject([{ id: 1, tainted: [30, 31] }]);
 	});
 
 	test("before the last receipt one dispatch of the tail is audited", async () => {

@@ -57,7 +57,7 @@ export interface AuditParts extends AuditOptions {
 	/** No receipt reaches a dispatch that is held. */
 	readonly hold: (worker: WorkerLink, id: number) => void;
 	readonly release: (worker: WorkerLink, id: number) => void;
-	/** The answer was wrong: nothing above the last receipt is paid, and the key gets no work for a while. */
+	/** The held answer was wrong: nothing above the watermark is paid, and the key gets no work for a while. */
 	readonly condemn: (worker: WorkerLink) => void;
 	readonly emit: (event: AuditEvent) => void;
 }
@@ -155,7 +155,8 @@ export class Audits {
 			const wrong = firstWrongVector(expected, floatsOfTensor(vectors), model.hidden, exact);
 			if (wrong >= 0) return this.#failed(dispatch, wrong, expected);
 			this.counts.passed++;
-			this.#taints.passed(worker, id);
+			const earlier = this.#waiting.filter((other) => other.worker === worker && other.id < id);
+			this.#taints.passed(worker, Math.min(id, ...earlier.map((other) => other.id - 1)));
 		} catch (error) {
 			// Not the worker's fault: it is paid, and the audit counts as not made.
 			this.counts.skipped++;

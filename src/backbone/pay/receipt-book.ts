@@ -144,9 +144,13 @@ export class ReceiptBook implements DispatchAccount {
 		this.#of(worker)?.release(id);
 	}
 
-	/** An audit failed: nothing above the last receipt is paid. */
+	/** A held audit failed: nothing above the watermark is paid. */
 	condemn(worker: WorkerLink): void {
-		this.#of(worker)?.condemn("wrong");
+		try {
+			this.#of(worker)?.condemn("wrong");
+		} catch (error) {
+			this.#parts.log.error({ error: (error as KvasirError).message }, "a failed audit cannot be written down");
+		}
 	}
 
 	countersigned(worker: WorkerLink, countersign: Countersign): void {

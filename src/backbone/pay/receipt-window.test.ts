@@ -43,6 +43,28 @@ describe("ReceiptWindow", () => {
 		});
 	});
 
+	test("a failed audit takes nothing that lies below every audit under way, receipted or not", () => {
+		for (const receipted of [true, false]) {
+			const window = new ReceiptWindow();
+			for (const id of [1, 2, 3, 4, 5, 6]) window.sent(id);
+			for (const id of [5, 3]) window.hold(id);
+			for (const id of [1, 2, 3, 4, 5]) window.settle(id, paid(id));
+			const below = receipted ? [window.take()] : [];
+			// 5 is wrong, and 3 not known to be right: whatever it turns out to be, it lies above the watermark.
+			expect(window.condemn("wrong")).toBe(3);
+			window.release(3);
+			window.settle(6, { kind: "unpaid", reason: "quarantined" });
+			const windows = [...below, window.take()];
+			expect(windows.reduce((sum, taken) => sum + taken!.pairs, 0)).toBe(16);
+			expect(windows.flatMap((taken) => taken!.unpaid)).toEqual([
+				[3, "wrong"],
+				[4, "wrong"],
+				[5, "wrong"],
+				[6, "quarantined"],
+			]);
+		}
+	});
+
 	test("a dispatch is settled once: what comes later changes nothing", () => {
 		const window = new ReceiptWindow();
 		window.sent(1);

@@ -51,7 +51,7 @@ export class ReceiptWindow {
 		this.#open--;
 	}
 
-	/** Keeps the window below `id` until it is released: an audit is under way. */
+	/** Keeps the window below `id` until it is released: an audit is under way. The lowest held id ends what is audited: the watermark lies below it. */
 	hold(id: number): void {
 		this.#held.add(id);
 	}
@@ -60,12 +60,14 @@ export class ReceiptWindow {
 		this.#held.delete(id);
 	}
 
-	/** All that is paid and in no receipt yet becomes unpaid: an audit failed. */
-	condemn(reason: UnpaidReason): void {
+	/** A held audit failed: all that is paid above the watermark becomes unpaid. Returns the lowest id it may concern. */
+	condemn(reason: UnpaidReason): number {
+		const from = Math.min(...this.#held);
 		for (const [id, settlement] of this.#dispatches) {
-			if (settlement?.kind === "paid") this.#dispatches.set(id, { kind: "unpaid", reason });
+			if (id >= from && settlement?.kind === "paid") this.#dispatches.set(id, { kind: "unpaid", reason });
 		}
 		this.#held.clear();
+		return from;
 	}
 
 	/** Takes the next window out; null when nothing in it is paid or unpaid (refused dispatches need no receipt). */

@@ -110,10 +110,10 @@ export class SessionReceipts {
 		this.#window.release(id);
 	}
 
-	/** All that is paid and in no receipt yet is not: an audit failed. */
+	/** A held audit failed: what is paid above the watermark is not. Throws `disk_full` or `ledger` when only this process knows. */
 	condemn(reason: UnpaidReason): void {
-		this.#write({ kind: "condemned", reason });
-		this.#window.condemn(reason);
+		const from = this.#window.condemn(reason);
+		if (Number.isFinite(from)) this.#write({ kind: "condemned", reason, from });
 	}
 
 	/** Makes the next receipt and asks the worker to countersign it; null when there is nothing to receipt. Called one at a time. */

@@ -15,13 +15,14 @@ export class TaintLedger {
 			this.#used.set(worker, used);
 		}
 		for (const sequence of sequences) {
+			const last = Math.max(id, used.get(sequence) ?? 0);
 			used.delete(sequence);
-			used.set(sequence, id);
+			used.set(sequence, last);
 		}
 		if (used.size > sequencesMax) used.delete(used.keys().next().value!);
 	}
 
-	/** Dispatch `id` was right: what used nothing later is clean. */
+	/** Every audit up to dispatch `id` passed: what used nothing later is clean. */
 	passed(worker: WorkerLink, id: number): void {
 		const used = this.#used.get(worker);
 		for (const [sequence, last] of used ?? []) {

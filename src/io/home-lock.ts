@@ -7,7 +7,7 @@ import { sha256 } from "./crypto.ts";
 import { systemErrorWords } from "./system-error.ts";
 
 /** What one process at a time does in a home. */
-export type HomeRole = "hub" | "gateway" | "worker";
+export type HomeRole = "hub" | "gateway" | "backbone" | "worker";
 
 export interface HomeLock {
 	/** Again: nothing. */

@@ -37,7 +37,7 @@ describe("an error at the start is the only JSON that is printed", () => {
 });
 
 describe("one home", () => {
-	it("has one hub, one gateway and one worker at a time; each beside the others", async () => {
+	it("has one hub, one gateway, one backbone and one worker at a time; each beside the others, and unharmed by who was refused", async () => {
 		const folder = await temporaryHome();
 		const hub = await startHubPart(folder);
 		const gateway = await startGatewayPart(folder, hub);
@@ -56,9 +56,16 @@ describe("one home", () => {
 		// In the hub's home: that is another role.
 		const worker = await startPart(folder, "hub", words);
 		expect(await again(words, home)).toEqual(inUse);
-		await worker.kill();
-		const next = await startPart(folder, "hub", words);
-		await Promise.all([next.stop(), gateway.child.stop()]);
+		const backbone = [...dispatch, "--model", "tiny", "--api", "127.0.0.1:0", "--wait", "0"];
+		const first = await startPart(folder, "hub", backbone);
+		expect(await again(backbone, home)).toEqual(inUse);
+		expect(await again([...dispatch, "--model", "tiny", "--prompt", "a"], home)).toEqual(inUse);
+		const { port } = await first.events.waitFor(({ event }) => event === "api", 20_000);
+		expect((await fetch(`http://127.0.0.1:${port}/v1/models`)).status).toBe(200);
+		expect((await fetch(`http://${hub.api}/health`)).status).toBe(200);
+		await Promise.all([worker.kill(), first.kill()]);
+		const next = await Promise.all([startPart(folder, "hub", words), startPart(folder, "hub", backbone)]);
+		await Promise.all([...next.map((part) => part.stop()), gateway.child.stop()]);
 	});
 });
 

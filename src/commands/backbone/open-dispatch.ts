@@ -6,6 +6,7 @@ import { type Evidence, evidenceText } from "../../backbone/pay/evidence.ts";
 import type { RemoteExperts } from "../../backbone/remote.ts";
 import { addressOf } from "../../io/base58.ts";
 import { writePrivateFile } from "../../io/files.ts";
+import { lockHome } from "../../io/home-lock.ts";
 import type { Metadata } from "../../model/metadata.ts";
 import { openNamedModel } from "../../model/resolve-model.ts";
 import { type Tokenizer, tokenizerOf } from "../../model/tokenizer.ts";
@@ -31,8 +32,23 @@ type SwarmOptions = Pick<BackboneOptions, "hub" | "park" | "listen" | "wholeRows
 
 const drainMs = 5_000;
 
-/** Opens model and swarm under the home's node key. Throws what opening the model, the engine or a listener throws. */
+/** Opens model and swarm under the home's node key and journals, which one process at a time has. Throws `home_in_use`, and what opening the model, the engine or a listener throws. */
 export async function openDispatch(
+	context: Context,
+	settings: DecodeSettings,
+	swarm: SwarmOptions,
+): Promise<DispatchRoom> {
+	const lock = await lockHome(context.home, "backbone");
+	try {
+		const room = await openRoom(context, settings, swarm);
+		return { ...room, close: (reason) => room.close(reason).finally(() => lock.release()) };
+	} catch (error) {
+		lock.release();
+		throw error;
+	}
+}
+
+async function openRoom(
 	{ clock, random, log, home }: Context,
 	settings: DecodeSettings,
 	swarm: SwarmOptions,

@@ -100,16 +100,16 @@ export function gatewayCheck(parts: GatewayParts): Check {
 function ask({ url, outbound, clock }: GatewayParts, signal: AbortSignal): Promise<Answer> {
 	const target = new URL("/v1/relay", url.replace(/^ws/, "http"));
 	return new Promise((resolve, reject) => {
-		let refused: number | null = null;
+		let answered: number | null = null;
 		const agent = outbound.agent((status) => {
-			refused = status;
+			answered = status;
 		});
 		const options = { signal, ...(agent && { agent }), ...outbound.tls };
 		const request = (target.protocol === "https:" ? https : http).get(target, options, (response) => {
 			const socket = response.socket as TLSSocket;
 			response.resume();
 			cancel();
-			if (refused !== null) return void reject(proxyRefusal(target.host, refused));
+			if (answered !== null && answered !== 200) return void reject(proxyRefusal(target.host, answered));
 			resolve({
 				status: response.statusCode ?? 0,
 				date: response.headers.date ?? "",
@@ -122,7 +122,7 @@ function ask({ url, outbound, clock }: GatewayParts, signal: AbortSignal): Promi
 		);
 		request.on("error", (error: Error & { code?: string }) => {
 			cancel();
-			reject(connectionError(target.host, error));
+			reject(connectionError(target.host, error, answered === null ? outbound.proxy : null));
 		});
 	});
 }

@@ -36,7 +36,7 @@ function echo(url: URL, outbound: ReturnType<typeof openOutbound>): Promise<stri
 	return new Promise((resolve, reject) => {
 		let refused = 0;
 		const agent = outbound.agent((status) => {
-			refused = status;
+			if (status !== 200) refused = status;
 		});
 		const socket = new WebSocket(url, [], {
 			...(agent && { agent }),

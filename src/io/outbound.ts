@@ -19,8 +19,8 @@ export interface Outbound {
 	readonly proxy: string | null;
 	/** For `ws` and node:https: whom TLS trusts, and whose certificate it has to be. */
 	readonly tls: OutboundTls;
-	/** For one `ws` dial: an agent that asks the proxy to CONNECT; undefined: connect directly. `onRefused` gets the status of a proxy that did not. */
-	agent(onRefused: (status: number) => void): HttpAgent | undefined;
+	/** For one `ws` dial: an agent that asks the proxy to CONNECT; undefined: connect directly. `onAnswer` gets the proxy's status, 200 once it let us through. */
+	agent(onAnswer: (status: number) => void): HttpAgent | undefined;
 	/** For undici: plain HTTP goes through CONNECT too. */
 	readonly dispatcher: Dispatcher;
 	close(): Promise<void>;
@@ -54,11 +54,11 @@ export function openOutbound(url: URL, options: OutboundOptions): Outbound {
 	return {
 		proxy: proxy === null ? null : proxy.host,
 		tls: { ...tls, checkServerIdentity: (_, certificate) => checkServerIdentity(host, certificate) },
-		agent(onRefused) {
+		agent(onAnswer) {
 			if (proxy === null) return undefined;
 			const agent = new HttpsProxyAgent(proxy, { ...tls, keepAlive: false });
 			agent.on("proxyConnect", ({ statusCode }: { statusCode: number }) => {
-				if (statusCode !== 200) onRefused(statusCode);
+				onAnswer(statusCode);
 			});
 			return agent;
 		},

@@ -60,6 +60,8 @@ export const spliceLimits = {
 	parkedTriesMax: 3,
 	/** How often relay counters are stored while a link lives (ledger.md section 2). */
 	relayStoreMs: 10_000,
+	/** How often the gateway looks whether its hub's port is open, worker or not. */
+	hubLookMs: 10_000,
 	/** How soon a ban ends the links that its key has already. */
 	banSweepMs: 5_000,
 	/** Seconds of `Retry-After`: drawn from 1 to this, so that a crowd does not come back at once. */

@@ -50,6 +50,7 @@ export const refusalReasons = {
 	hub_timeout: 503,
 	hub_malformed: 503,
 	no_backbone: 503,
+	not_ready: 503,
 	none_parked: 503,
 	waiting_full: 503,
 	model_needed: 503,

@@ -1,47 +1,83 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { type ErrorCode, KvasirError } from "../errors.ts";
+import { type Meaning, meaningOfStatus, refusalWords } from "./refusal-words.ts";
 
 // What stands between a worker and its gateway, as a category with a hint: DNS, TCP, TLS, proxy, auth, version.
 
+type Failure = Error & { code?: string; hostname?: string };
+
+const clockHint = "Is this machine's clock right? Else the gateway's operator has to renew the certificate";
+const caHint =
+	"Behind a proxy that opens TLS, or with an authority of the gateway's own, give its certificate with --ca";
+const cutHint =
+	"Something on the way cut it: is it the right port, and does it speak TLS (wss://)? A firewall may allow 443 only";
+
 const byErrno: readonly [pattern: RegExp, code: ErrorCode, state: string, hint: string][] = [
-	[
-		/^(ENOTFOUND|EAI_AGAIN|EAI_\w+)$/,
-		"dns",
-		"its name cannot be resolved",
-		"Check the host name and this machine's DNS",
-	],
+	[/^(ENOTFOUND|EAI_\w+)$/, "dns", "its name cannot be resolved", "Check the host name and this machine's DNS"],
 	[/^ECONNREFUSED$/, "refused", "nobody listens there", "Is the gateway running, and is the port right?"],
 	[
-		/^(ETIMEDOUT|ESOCKETTIMEDOUT)$/,
+		/^(ETIMEDOUT|ESOCKETTIMEDOUT|UND_ERR_CONNECT_TIMEOUT)$/,
 		"timeout",
 		"no answer",
 		"A firewall may drop the connection; port 443 must be open outbound",
 	],
+	[/^(EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL)$/, "network", "no route leads there", "Is this machine online?"],
 	[
-		/^(CERT_|UNABLE_TO_|SELF_SIGNED|DEPTH_ZERO|ERR_TLS|ERR_SSL|EPROTO|HOSTNAME_MISMATCH)/,
+		/^(ERR_TLS_CERT_ALTNAME_INVALID|HOSTNAME_MISMATCH)$/,
 		"tls",
-		"its certificate or TLS was not accepted",
-		"Behind a proxy that opens TLS, give its certificate with --ca; also check this machine's clock",
+		"its certificate is for another name",
+		"Dial the name that the certificate is for; the message behind the code lists it",
 	],
+	[/^(CERT_HAS_EXPIRED|CERT_NOT_YET_VALID)$/, "tls", "its certificate is not valid at this time", clockHint],
+	[/^(CERT_|UNABLE_TO_|SELF_SIGNED|DEPTH_ZERO)/, "tls", "nobody we trust signed its certificate", caHint],
+	[
+		/^(ERR_SSL|EPROTO|ERR_TLS)/,
+		"tls",
+		"no TLS could be agreed on",
+		"Does that port speak TLS at all? A gateway on this machine without it is ws://",
+	],
+	[/^(ECONNRESET|EPIPE|ECONNABORTED|UND_ERR_SOCKET)$/, "closed", "the connection was cut before an answer", cutHint],
+	[/^(HPE_\w+)$/, "network", "what answers there speaks no HTTP", "Is it wss:// and the right port?"],
 ];
 
-/** The error of a connection that did not come about. */
-export function connectionError(where: string, cause: Error & { code?: string }): KvasirError {
+/** The error of a connection that did not come about. @param proxy `host:port` of the proxy that had not let us through yet, if any */
+export function connectionError(where: string, cause: Failure, proxy: string | null = null): KvasirError {
 	const errno = cause.code ?? "";
+	const tunnel = /Proxy response \((\d{3})\)/.exec(cause.message);
+	if (tunnel !== null) return proxyRefusal(where, Number(tunnel[1]));
+	if (proxy !== null) return proxyError(where, proxy, cause);
 	if (/handshake has timed out/.test(cause.message)) {
-		return new KvasirError("timeout", `Cannot connect to ${where}: no answer to the upgrade in time`, { cause });
-	}
-	if (/proxy/i.test(cause.message)) {
-		return new KvasirError("proxy", `Cannot connect to ${where} through the proxy: ${cause.message}`, {
+		return new KvasirError("timeout", `Cannot connect to ${where}: no answer to the upgrade in time`, {
 			cause,
-			hint: "Check HTTPS_PROXY and NO_PROXY",
+			hint: "A proxy on the way may hold WebSocket upgrades back",
+		});
+	}
+	if (/Sec-WebSocket|subprotocol|Upgrade header/i.test(cause.message)) {
+		return new KvasirError("network", `Cannot connect to ${where}: its answer to the upgrade is no gateway's`, {
+			cause,
+			hint: `Check the URL, and what answers on that port (${cause.message})`,
 		});
 	}
 	for (const [pattern, code, state, hint] of byErrno) {
-		if (pattern.test(errno))
-			return new KvasirError(code, `Cannot connect to ${where}: ${state} (${errno})`, { cause, hint });
+		if (!pattern.test(errno)) continue;
+		const detail = code === "tls" ? `${errno}: ${cause.message.split("\n")[0]?.slice(0, 200)}` : errno;
+		return new KvasirError(code, `Cannot connect to ${where}: ${state} (${detail})`, { cause, hint });
 	}
-	return new KvasirError("network", `Cannot connect to ${where}: ${errno || cause.message}`, { cause });
+	return new KvasirError("network", `Cannot connect to ${where}: ${errno || cause.message}`, {
+		cause,
+		hint: "kvasir doctor --gateway URL tries each part of the way by itself",
+	});
+}
+
+/** The proxy itself is not there, or does not speak as one. */
+function proxyError(where: string, proxy: string, cause: Failure): KvasirError {
+	const errno = cause.code ?? "";
+	const known = byErrno.find(([pattern]) => pattern.test(errno));
+	const state = known ? `${known[2]} (${errno})` : cause.message;
+	return new KvasirError("proxy", `Cannot connect to ${where} through the proxy ${proxy}: ${state}`, {
+		cause,
+		hint: "Check HTTPS_PROXY; NO_PROXY lists the hosts that are reached without it",
+	});
 }
 
 /** The error of a proxy that did not connect us; its words are not the gateway's. */
@@ -58,14 +94,21 @@ export function proxyRefusal(where: string, status: number): KvasirError {
 	});
 }
 
-/** The error of an HTTP answer that is not 101; `facts.retryAfterMs` where the gateway named a time, `facts.offsetSeconds` for a clock it calls wrong. */
-export function upgradeError(
-	where: string,
-	status: number,
-	headers: IncomingHttpHeaders,
-	nowSeconds: number,
-): KvasirError {
-	const facts = { status, retryAfterMs: retryAfterMs(headers["retry-after"]) };
+/** An HTTP answer that is not what was asked for. */
+export interface Refused {
+	readonly status: number;
+	readonly headers: IncomingHttpHeaders;
+	/** The beginning of its body. */
+	readonly body: string;
+}
+
+/**
+ * The error of an answer that is not 101. `facts.reason` is the gateway's own word, absent where something else answered;
+ * `facts.retryAfterMs` where a time was named, `facts.offsetSeconds` for a clock it calls wrong.
+ */
+export function upgradeError(where: string, { status, headers, body }: Refused, nowSeconds: number): KvasirError {
+	const reason = wordOf(body);
+	const facts = { status, retryAfterMs: retryAfterMs(headers["retry-after"]), ...(reason && { reason }) };
 	const serverSeconds = Number(headers["x-kvasir-time"]);
 	if (status === 401 && headers["x-kvasir-time"] !== undefined && Number.isSafeInteger(serverSeconds)) {
 		const offsetSeconds = serverSeconds - Math.floor(nowSeconds);
@@ -78,28 +121,19 @@ export function upgradeError(
 			},
 		);
 	}
-	const [code, state, hint] = meaningOf(status);
-	return new KvasirError(code, `Cannot join at ${where}: ${state} (HTTP ${status})`, { hint, facts });
+	const [code, state, hint]: Meaning = reason ? refusalWords[reason]! : meaningOfStatus(status, headers.location);
+	const said = reason ? `HTTP ${status} ${reason}` : `HTTP ${status}`;
+	return new KvasirError(code, `Cannot join at ${where}: ${state} (${said})`, { hint, facts });
 }
 
-function meaningOf(status: number): [ErrorCode, string, string] {
-	if (status === 401)
-		return ["auth", "the gateway does not believe this key", "Is the URL's host the gateway's public host?"];
-	if (status === 403) return ["not_admitted", "this key is not admitted", "Ask the swarm's operator for an invitation"];
-	if (status === 407) return ["proxy", "the proxy wants a password", "Put user and password in HTTPS_PROXY"];
-	if (status === 426) return ["version", "the gateway speaks another version", "Update the older of the two"];
-	if (status === 429) return ["refused", "too many joins at once", "It will be tried again"];
-	if (status === 502 || status === 504) {
-		return [
-			"refused",
-			"the gateway cannot reach its hub",
-			"Its operator: the gateway's log says why; it will be tried again",
-		];
+/** The gateway's word in `{"error":{"code"}}`; null where the body is not a gateway's. */
+function wordOf(body: string): string | null {
+	try {
+		const word: unknown = JSON.parse(body)?.error?.code;
+		return typeof word === "string" && Object.hasOwn(refusalWords, word) ? word : null;
+	} catch {
+		return null;
 	}
-	if (status === 503) {
-		return ["refused", "no backbone is ready for this worker", "It will be tried again"];
-	}
-	return ["network", "that is no Kvasir gateway", "Check the URL, and what answers on that port"];
 }
 
 /** Seconds, as a gateway of ours sends it; anything else is 0. */

@@ -12,6 +12,7 @@ import type { Link } from "../protocol/link.ts";
 import { memoryTransportPair } from "../protocol/memory-transport.ts";
 import { closeCodes, type Hello } from "../protocol/messages.ts";
 import { DialLoop, type DialLoopParts } from "./dial.ts";
+import { upgradeError } from "./dial-error.ts";
 import { HeldExperts } from "./held-experts.ts";
 import type { WorkerHome } from "./home.ts";
 import { serveLink } from "./serve.ts";
@@ -103,6 +104,24 @@ const redialsMs = (events: readonly WorkerEvent[]) =>
 	events.flatMap((event) => (event.event === "disconnected" ? [event.redialInMs] : []));
 
 describe("DialLoop", () => {
+	it.each(["hub_dial", "hub_refused", "no_backbone", "draining"])(
+		"goes on dialling a gateway that says %s, and tells it",
+		async (word) => {
+			const body = JSON.stringify({ error: { code: word } });
+			const refusal = upgradeError("gate.example", { status: 503, headers: { "retry-after": "3" }, body }, 0);
+			const { clock, dialsMs, events, aborter, ended } = startLoop({}, () => refusal);
+			await settle();
+			await clock.advance(100_000);
+			expect(dialsMs.length).toBeGreaterThan(4);
+			expect(events.filter(({ event }) => event === "disconnected").at(-1)).toMatchObject({
+				code: "refused",
+				reason: word,
+			});
+			aborter.abort();
+			expect(await ended).toBe("ended");
+		},
+	);
+
 	it("dials again after every end, ever later with jitter, and starts over once a link has worked", async () => {
 		const { clock, links, events, loop } = startLoop();
 		await settle();

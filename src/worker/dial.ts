@@ -147,12 +147,12 @@ export class DialLoop {
 		if (end.kind !== "stale_epoch") this.#staleInARow = 0;
 		if (end.kind === "bye") {
 			if (end.retryAfterMs === 0) throw saidGoodbye(end.code, end.text);
-			await this.#pause(end.retryAfterMs, { code: end.code, message: end.text, hint: null });
+			await this.#pause(end.retryAfterMs, { code: end.code, message: end.text, hint: null, reason: null });
 		} else if (end.kind === "stale_epoch") {
 			this.#epochAtLeast = end.epoch + 1;
 			// The home was restored from a backup, say: jump past it once, at once; if that does not help, as any failure.
 			if (this.#staleInARow++ === 0) this.#wake.abort();
-			await this.#pause(0, { code: "stale_epoch", message: `epoch ${end.epoch} is in use`, hint: null });
+			await this.#pause(0, { code: "stale_epoch", message: `epoch ${end.epoch} is in use`, hint: null, reason: null });
 		} else {
 			const takenOver = end.code === closeCodes.takenOver;
 			await this.#pause(takenOver ? takenOverMs : 0, endingOf(end.code, end.reason));
@@ -169,6 +169,7 @@ export class DialLoop {
 			code,
 			message,
 			hint: hint ?? null,
+			reason: (error.facts.reason as string | undefined) ?? null,
 		});
 	}
 
@@ -190,9 +191,9 @@ function endingOf(closeCode: number, reason: string): Ending {
 	const message = `the connection ended (${closeCode}${reason === "" ? "" : ` ${reason}`})`;
 	if (closeCode === closeCodes.takenOver) {
 		const hint = "Another process serves under this home's key; give each a --home of its own";
-		return { code: "taken_over", message, hint };
+		return { code: "taken_over", message, hint, reason: null };
 	}
-	return { code: closeCode === closeCodes.deadPeer ? "dead_peer" : "closed", message, hint: null };
+	return { code: closeCode === closeCodes.deadPeer ? "dead_peer" : "closed", message, hint: null, reason: null };
 }
 
 function saidGoodbye(code: string, text: string): KvasirError {

@@ -13,6 +13,7 @@ import type { Transport } from "../protocol/link.ts";
 import { subprotocol } from "../protocol/messages.ts";
 import { webSocketOptions, webSocketTransport } from "../protocol/websocket-transport.ts";
 import { connectionError, proxyRefusal, upgradeError } from "./dial-error.ts";
+import { readRefusal } from "./read-refusal.ts";
 
 /** Opens one connection to a gateway, ready for the handshake. */
 export type Dialer = (options: {
@@ -34,7 +35,7 @@ export interface WebSocketDialerParts {
 	/** Longest WebSocket frame to send. @default no limit */
 	readonly fragmentBytes?: number | undefined;
 	/** How the gateway is reached: proxy and trust; absent: directly, trusting what Node trusts. */
-	readonly outbound?: Pick<Outbound, "agent" | "tls"> | undefined;
+	readonly outbound?: (Pick<Outbound, "agent" | "tls"> & Partial<Pick<Outbound, "proxy">>) | undefined;
 	/** Allows `ws://` beyond loopback. */
 	readonly insecure?: boolean | undefined;
 	/** Called when the gateway called our clock wrong and its time worked. */
@@ -62,13 +63,25 @@ export function webSocketDialer(parts: WebSocketDialerParts): Dialer {
 	};
 }
 
-/** The checked URL of a gateway. Throws `usage` for another scheme, and for `ws://` beyond loopback without `insecure`. */
+/**
+ * The checked URL of a gateway: scheme, host and port, `#KEY` at most. Throws `usage` for anything else, and for `ws://` beyond
+ * loopback without `insecure`.
+ */
 export function gatewayUrl(text: string, insecure: boolean): URL {
 	const url = URL.canParse(text) ? new URL(text) : null;
 	if (url === null || (url.protocol !== "wss:" && url.protocol !== "ws:")) {
-		throw new KvasirError("usage", `Cannot join "${text}": not a wss:// URL`, {
-			hint: "For example wss://gate.example",
-		});
+		const bare = text.replace(/^[a-z]*:?\/\//i, "").split(/[/?\s]/, 1)[0]!;
+		const meant = URL.canParse(`wss://${bare}`) ? `wss://${bare}` : "wss://gate.example";
+		throw new KvasirError("usage", `Cannot join "${text}": not a wss:// URL`, { hint: `For example ${meant}` });
+	}
+	if (url.pathname !== "/" || url.search !== "" || url.username !== "" || url.password !== "") {
+		throw new KvasirError(
+			"usage",
+			`Cannot join "${url.protocol}//${url.host}": behind the host comes nothing but #KEY`,
+			{
+				hint: `For example ${url.protocol}//${url.host}${url.hash}; a gateway takes no path, user or password`,
+			},
+		);
 	}
 	if (url.protocol === "ws:" && !insecure && !isLoopback(url.hostname)) {
 		throw new KvasirError("usage", `Cannot join "${text}": without TLS only on this machine`, {
@@ -111,6 +124,8 @@ function dialOnce(
 		...(outbound?.tls as ClientOptions | undefined),
 		...(agent === undefined ? {} : { agent }),
 	};
+	const failed = (error: Error) =>
+		connectionError(base.host, error, proxyStatus === null ? (outbound?.proxy ?? null) : null);
 	return new Promise((resolve, reject) => {
 		if (signal?.aborted) {
 			reject(signal.reason);
@@ -125,7 +140,7 @@ function dialOnce(
 		signal?.addEventListener("abort", stop, { once: true });
 		// `ws` times the upgrade, but not a proxy that takes the connection and says nothing.
 		const cancelTimer = clock.after(dialMs, () => {
-			reject(connectionError(base.host, Object.assign(new Error("no answer"), { code: "ETIMEDOUT" })));
+			reject(failed(Object.assign(new Error("no answer"), { code: "ETIMEDOUT" })));
 			ws.terminate();
 		});
 		const settled = () => {
@@ -135,15 +150,16 @@ function dialOnce(
 		let socket: Socket | null = null;
 		ws.on("error", (error: Error & { code?: string }) => {
 			settled();
-			reject(connectionError(base.host, error));
+			reject(failed(error));
 		});
 		ws.once("unexpected-response", (request: ClientRequest, response: IncomingMessage) => {
-			settled();
-			const status = response.statusCode ?? 0;
-			if (proxyStatus !== null) reject(proxyRefusal(base.host, proxyStatus));
-			else reject(upgradeError(base.host, status, response.headers, clock.now() / 1000));
-			response.resume();
-			request.destroy();
+			const { statusCode: status = 0, headers } = response;
+			void readRefusal(response, clock).then((body) => {
+				settled();
+				if (proxyStatus !== null && proxyStatus !== 200) reject(proxyRefusal(base.host, proxyStatus));
+				else reject(upgradeError(base.host, { status, headers, body }, clock.now() / 1000));
+				request.destroy();
+			});
 		});
 		ws.once("upgrade", (response: IncomingMessage) => {
 			socket = response.socket;

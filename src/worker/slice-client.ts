@@ -6,6 +6,7 @@ import type { KeyPair } from "../io/crypto.ts";
 import type { Random } from "../io/random.ts";
 import { signAuthorization } from "../protocol/authorization.ts";
 import { connectionError, upgradeError } from "./dial-error.ts";
+import { readRefusal } from "./read-refusal.ts";
 
 /** No byte for this long: the connection is given up and the rest asked for anew. */
 const stallMsDefault = 20_000;
@@ -69,8 +70,8 @@ export function createSliceClient(parts: SliceClientParts): SliceClient {
 			const { statusCode, body } = response;
 			if (statusCode !== 200 && statusCode !== 206 && statusCode !== 416) {
 				stall.stop();
-				await body.dump();
-				throw upgradeError(origin.host, statusCode, response.headers, clock.now() / 1000);
+				const refused = { status: statusCode, headers: response.headers, body: await readRefusal(body, clock) };
+				throw upgradeError(origin.host, refused, clock.now() / 1000);
 			}
 			const range = /^bytes (\d{1,15})-/.exec(String(response.headers["content-range"] ?? ""));
 			return { status: statusCode, start: statusCode === 206 ? Number(range?.[1] ?? Number.NaN) : 0, body: read(body) };

@@ -16,6 +16,8 @@ export type WorkerEvent =
 			readonly code: string;
 			readonly message: string;
 			readonly hint: string | null;
+			/** The gateway's own word for a refusal, such as `hub_dial` or `no_backbone` (docs/operating.md); null where it said none. */
+			readonly reason: string | null;
 			readonly redialInMs: number | null;
 	  }
 	| {

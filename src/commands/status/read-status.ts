@@ -5,10 +5,13 @@ import { KvasirError } from "../../errors.ts";
 const answerMs = 10_000;
 const bytes = z.object({ fromWorker: z.number(), toWorker: z.number() });
 const link = z.object({ key: z.string(), peer: z.string(), model: z.string(), openedAtMs: z.number(), bytes });
+const hub = z.object({ reached: z.boolean().nullable(), reason: z.string().nullable(), sinceMs: z.number() });
 const status = z.object({
 	startedAtMs: z.number(),
 	admission: z.string(),
 	draining: z.boolean(),
+	/** Absent: an older gateway. */
+	hub: hub.optional(),
 	linkCount: z.number(),
 	links: z.array(link),
 });

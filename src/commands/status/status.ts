@@ -17,11 +17,12 @@ export const statusCommand = defineCommand({
 		const { readStatus } = await import("./read-status.ts");
 		return { data: await readStatus(`http://${formatHostPort(admin)}`, signal) };
 	},
-	render({ startedAtMs, admission, draining, linkCount, links }) {
+	render({ startedAtMs, admission, draining, hub, linkCount, links }) {
 		const facts = formatFacts([
 			["up since", new Date(startedAtMs).toISOString()],
 			["admission", admission],
 			["state", draining ? "draining" : "serving"],
+			["hub", hubText(hub)],
 			["links", linkCount],
 		]);
 		const rows = links.map(({ key, peer, model, bytes }) => [
@@ -31,3 +32,11 @@ export const statusCommand = defineCommand({
 		return facts + table;
 	},
 });
+
+/** Whether the gateway reaches its hub, and what was in the way of the last worker. */
+function hubText(hub: GatewayStatus["hub"]): string {
+	if (hub === undefined || hub.reached === null) return "not known yet";
+	const since = ` since ${new Date(hub.sinceMs).toISOString()}`;
+	if (!hub.reached) return `not reached (${hub.reason})${since}`;
+	return hub.reason === null ? "reached" : `reached, but no worker can be tied (${hub.reason})${since}`;
+}

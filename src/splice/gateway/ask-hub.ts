@@ -12,6 +12,7 @@ import { later, type Refusal } from "../refusals.ts";
 import type { WorkerTarget } from "../targets.ts";
 import type { Admitter } from "./admit.ts";
 import type { GatewayMetrics } from "./gateway-metrics.ts";
+import type { HubWatch } from "./hub-watch.ts";
 import type { LiveLinks } from "./live-links.ts";
 import type { TrustedProxies } from "./peer-address.ts";
 
@@ -19,6 +20,7 @@ import type { TrustedProxies } from "./peer-address.ts";
 export interface GatewaySpliceParts {
 	readonly hub: ListenAddress;
 	readonly hubSecret: Uint8Array;
+	readonly hubWatch: HubWatch;
 	readonly admitter: Admitter;
 	readonly proxies: TrustedProxies;
 	readonly links: LiveLinks;
@@ -32,28 +34,45 @@ export interface GatewaySpliceParts {
 	draining(): boolean;
 }
 
-/** Asks the hub on an admitted worker's behalf, over a connection of its own. */
+/** What the hub answered on a worker's behalf: its answer, which the caller ends, or what the worker is told instead. */
+export type HubAnswer = Exclude<OutgoingAnswer, { kind: "failed" }> | Refusal;
+
+/**
+ * Asks the hub on an admitted worker's behalf, over a connection of its own; `fits` says whether its answer is what was asked for.
+ * The hub's own words stay inside: a refusal is one of the gateway's.
+ */
 export async function askHub(
 	target: WorkerTarget,
 	admitted: Admitted,
-	from: Socket,
-	parts: GatewaySpliceParts,
-): Promise<OutgoingAnswer> {
-	const { hub, hubSecret, clock, random, closing } = parts;
+	{ from, fits, parts }: { from: Socket; fits: (answer: OutgoingAnswer) => boolean; parts: GatewaySpliceParts },
+): Promise<HubAnswer> {
+	const { hub, hubSecret, hubWatch, clock, random, closing } = parts;
 	const signal = goneSignal(from, closing);
 	const socket = await dial(hub, { clock, signal });
-	if (socket === null) return { kind: "failed", reason: "dial" };
 	const outgoing = hubRequest(target.target, admitted, { secret: hubSecret, clock, random });
-	return send(socket, outgoing, { clock, signal, answerMs: spliceLimits.hubAnswerMs });
+	const answer: OutgoingAnswer =
+		socket === null
+			? { kind: "failed", reason: "dial" }
+			: await send(socket, outgoing, { clock, signal, answerMs: spliceLimits.hubAnswerMs });
+	const refusal = fits(answer) ? null : hubRefusal(answer, target, parts);
+	// A worker that went away while it waited says nothing of the hub.
+	if (!signal.aborted) note(refusal, target, hubWatch);
+	return refusal ?? (answer as Exclude<OutgoingAnswer, { kind: "failed" }>);
 }
 
-/** What a worker is told when the hub did not accept it; the hub's own words stay inside. */
-export function hubRefusal(answer: OutgoingAnswer, { random, log }: GatewaySpliceParts): Refusal {
+/** A slice's 503 may be the backbone's, and one backbone of several that is asked for by name may well be away: neither is the hub's. */
+function note(refusal: Refusal | null, { backbone }: WorkerTarget, hubWatch: HubWatch): void {
+	const reason = refusal?.reason ?? null;
+	if (reason === "not_ready" || (reason === "no_backbone" && backbone !== "")) hubWatch.seen();
+	else hubWatch.answered(reason);
+}
+
+function hubRefusal(answer: OutgoingAnswer, { kind }: WorkerTarget, { random, log }: GatewaySpliceParts): Refusal {
 	if (answer.kind === "failed") return later(`hub_${answer.reason}`, random);
 	answer.socket.destroy();
 	if (answer.kind === "switched") return { reason: "hub_accept" };
 	const { statusCode } = answer.response;
-	if (statusCode === 503) return later("no_backbone", random);
+	if (statusCode === 503) return later(kind === "relay" ? "no_backbone" : "not_ready", random);
 	log.error({ status: statusCode }, "the hub refused: is the secret the same, and are the clocks?");
 	return { reason: "hub_refused" };
 }

@@ -3,6 +3,7 @@ import { metricsRoute } from "../http/metrics-route.ts";
 import type { Route } from "../http/route.ts";
 import type { AdmissionMode } from "./admission.ts";
 import type { GatewayMetrics } from "./gateway-metrics.ts";
+import type { HubWatch } from "./hub-watch.ts";
 import type { LiveLinks } from "./live-links.ts";
 
 /** Links listed in one status answer. */
@@ -12,12 +13,14 @@ const statusLinksMax = 1_000;
 export function gatewayAdminRoutes({
 	metrics,
 	links,
+	hubWatch,
 	admission,
 	clock,
 	draining,
 }: {
 	metrics: GatewayMetrics;
 	links: LiveLinks;
+	hubWatch: HubWatch;
 	admission: AdmissionMode;
 	clock: Clock;
 	draining: () => boolean;
@@ -42,6 +45,7 @@ export function gatewayAdminRoutes({
 					startedAtMs,
 					admission,
 					draining: draining(),
+					hub: hubWatch.state,
 					linkCount: links.size,
 					links: [...links].slice(0, statusLinksMax).map(({ key, peer, model, openedAtMs, bytes }) => ({
 						key,

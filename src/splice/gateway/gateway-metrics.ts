@@ -1,6 +1,7 @@
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
 import { addLimits } from "../hub/hub-metrics.ts";
 import type { RefusalReason } from "../refusals.ts";
+import type { HubWatch } from "./hub-watch.ts";
 import type { LiveLinks } from "./live-links.ts";
 
 /** What became of a connection or a request at the public port. */
@@ -21,7 +22,7 @@ export interface GatewayMetrics {
 	spliced(seconds: number): void;
 }
 
-export function createGatewayMetrics(links: LiveLinks, connections: () => number): GatewayMetrics {
+export function createGatewayMetrics(links: LiveLinks, hubWatch: HubWatch, connections: () => number): GatewayMetrics {
 	const registry = new Registry();
 	const registers = [registry];
 	const requests = new Counter({
@@ -62,6 +63,15 @@ export function createGatewayMetrics(links: LiveLinks, connections: () => number
 			this.reset();
 			this.inc({ direction: "from_worker" }, fromWorker);
 			this.inc({ direction: "to_worker" }, toWorker);
+		},
+	});
+	new Gauge({
+		name: "kvasir_gateway_hub_reached",
+		help: "1: the hub answers; 0: it does not; -1: not known yet",
+		registers,
+		collect() {
+			const { reached } = hubWatch.state;
+			this.set(reached === null ? -1 : Number(reached));
 		},
 	});
 	addLimits("kvasir_gateway_limit", registry);

@@ -4,7 +4,7 @@ import { forwardResponse } from "../http/forward-response.ts";
 import { carriesBody } from "../http/websocket-upgrade.ts";
 import { later, type Refusal } from "../refusals.ts";
 import type { WorkerTarget } from "../targets.ts";
-import { askHub, type GatewaySpliceParts, hubRefusal, peerOf } from "./ask-hub.ts";
+import { askHub, type GatewaySpliceParts, peerOf } from "./ask-hub.ts";
 
 /** Admits a request for a manifest or a slice and streams the answer; resolves with why not, or null once answered. */
 export async function sliceThroughHub(
@@ -23,11 +23,9 @@ export async function sliceThroughHub(
 	const answer = await askHub(
 		target,
 		{ key: admitted.key, peer, ...(range === undefined ? {} : { range }) },
-		request.socket,
-		parts,
+		{ from: request.socket, parts, fits: (one) => one.kind === "plain" && one.response.statusCode !== 503 },
 	);
-	if (answer.kind !== "plain") return hubRefusal(answer, parts);
-	if (answer.response.statusCode === 503) return hubRefusal(answer, parts);
+	if ("reason" in answer) return answer;
 	const bytes = await forwardResponse(answer.response, response);
 	answer.socket.destroy();
 	if (bytes === null) return { reason: "hub_refused" };

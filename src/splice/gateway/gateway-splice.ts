@@ -8,7 +8,7 @@ import { countingFrom } from "../relay.ts";
 import { readWorkerTarget, type WorkerTarget } from "../targets.ts";
 import { tie } from "../tie.ts";
 import type { AdmittedWorker } from "./admit.ts";
-import { askHub, type GatewaySpliceParts, hubRefusal, peerOf } from "./ask-hub.ts";
+import { askHub, type GatewaySpliceParts, peerOf } from "./ask-hub.ts";
 import type { LiveLink } from "./live-links.ts";
 
 /** Admits an upgrade and ties it to the hub; resolves with why not, or with null once tied (or gone). */
@@ -29,10 +29,14 @@ export async function spliceWorker(
 	const peer = peerOf(request, parts);
 	const admitted = await admitter.link(request, target, peer);
 	if ("reason" in admitted) return admitted;
-	const answer = await askHub(target, { key: admitted.key, peer, websocketKey: upgrade.key }, socket, parts);
-	if (answer.kind !== "switched" || !acceptsUpgrade(answer.response, upgrade.key)) {
+	const answer = await askHub(
+		target,
+		{ key: admitted.key, peer, websocketKey: upgrade.key },
+		{ from: socket, parts, fits: (one) => one.kind === "switched" && acceptsUpgrade(one.response, upgrade.key) },
+	);
+	if ("reason" in answer || answer.kind !== "switched") {
 		admitted.release();
-		return hubRefusal(answer, parts);
+		return "reason" in answer ? answer : { reason: "hub_accept" };
 	}
 	metrics.spliced((clock.monotonic() - startedMs) / 1000);
 	splice(

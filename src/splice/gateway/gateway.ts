@@ -15,6 +15,7 @@ import { type Certificate, useCertificate } from "./certificate.ts";
 import { gatewayAdminRoutes } from "./gateway-admin.ts";
 import { createGatewayMetrics } from "./gateway-metrics.ts";
 import { createGatewayServer } from "./gateway-server.ts";
+import { createHubWatch } from "./hub-watch.ts";
 import { createLiveLinks } from "./live-links.ts";
 import { ownLinksRoute } from "./own-links.ts";
 import { trustedProxies } from "./peer-address.ts";
@@ -67,12 +68,14 @@ export async function startGateway(options: GatewayOptions, { clock, random, log
 	let isDraining = false;
 	let listener: Listener | null = null;
 	const draining = () => isDraining;
-	const metrics = createGatewayMetrics(links, () => listener?.connections ?? 0);
+	const hubWatch = createHubWatch(options.hub, { clock, log });
+	const metrics = createGatewayMetrics(links, hubWatch, () => listener?.connections ?? 0);
 	let publicHosts = options.publicHosts;
 	const limits = { ...defaultAdmitLimits, ...options.limits };
 	const parts: GatewaySpliceParts = {
 		hub: options.hub,
 		hubSecret: options.hubSecret,
+		hubWatch,
 		admitter: createAdmitter({ publicHosts: () => publicHosts, admission, limits, clock, random, nonces }),
 		proxies: trustedProxies(options.trustProxy ?? []),
 		links,
@@ -87,7 +90,7 @@ export async function startGateway(options: GatewayOptions, { clock, random, log
 	const routerParts = { clock, log, nonces, closing: closing.signal };
 	const routes = createRouter([ownLinksRoute(links), ...(options.routes ?? [])], routerParts);
 	const server = createGatewayServer(options.certificate, routes, parts);
-	const adminRoutes = gatewayAdminRoutes({ metrics, links, admission: admission.mode, clock, draining });
+	const adminRoutes = gatewayAdminRoutes({ metrics, links, hubWatch, admission: admission.mode, clock, draining });
 	const admin = await listen(http.createServer(createRouter(adminRoutes, routerParts)), options.admin);
 	listener = await listen(server, options.listen).catch(async (error) => {
 		await admin.close();
@@ -96,6 +99,7 @@ export async function startGateway(options: GatewayOptions, { clock, random, log
 	const { address } = listener;
 	if (publicHosts.length === 0) publicHosts = ownHosts(address, options.certificate === null ? "http" : "https");
 	const stopSweeping = sweepBanned(links, admission, { clock, log });
+	const stopLooking = hubWatch.look();
 
 	return {
 		address,
@@ -111,6 +115,7 @@ export async function startGateway(options: GatewayOptions, { clock, random, log
 		async close() {
 			isDraining = true;
 			stopSweeping();
+			stopLooking();
 			closing.abort();
 			for (const link of links) link.cut();
 			await Promise.all([listener.close(), admin.close(), links.empty()]);

@@ -11,7 +11,7 @@ import { systemClock } from "../io/clock.ts";
 import { keyPairFromSeed } from "../io/crypto.ts";
 import { silentLog } from "../io/log.ts";
 import { sliceOf } from "../model/expert-slice.ts";
-import { type Manifest, manifestText, signManifest } from "../protocol/manifest.ts";
+import { type Manifest, manifestDigest, manifestText, signManifest } from "../protocol/manifest.ts";
 import type { ExpertRange } from "../protocol/messages.ts";
 import { ExpertKeeper, type KeeperParts } from "./expert-keeper.ts";
 import { openSliceCache } from "./slice-cache.ts";
@@ -31,9 +31,16 @@ async function startScene(
 		manifest,
 		signer = backbone,
 		spoil = (slice: Uint8Array) => slice,
-	}: { manifest?: Manifest; signer?: typeof backbone; spoil?: (slice: Uint8Array) => Uint8Array } = {},
+		others = [],
+	}: {
+		/** Manifests that are given one after the other behind the first; the last one stays. */
+		others?: readonly Manifest[];
+		manifest?: Manifest;
+		signer?: typeof backbone;
+		spoil?: (slice: Uint8Array) => Uint8Array;
+	} = {},
 ) {
-	const listed = manifest ?? (await manifestOf());
+	const listings = [manifest ?? (await manifestOf()), ...others];
 	const slices = new Map<string, Uint8Array>();
 	for (const [layer, { slices: digests }] of (await manifestOf()).layers.entries()) {
 		for (const [expert, digest] of digests.entries())
@@ -41,7 +48,10 @@ async function startScene(
 	}
 	const server = await startSliceServer((response, { from, request }) => {
 		const path = server.requests[request]!.url!.split("?")[0]!;
-		if (path === "/v1/models/tiny/manifest") return void response.end(signManifest(manifestText(listed), signer));
+		if (path === "/v1/models/tiny/manifest")
+			return void response.end(
+				signManifest(manifestText(listings.length > 1 ? listings.shift()! : listings[0]!), signer),
+			);
 		const slice = slices.get(path.slice("/v1/slices/".length));
 		if (slice === undefined) response.writeHead(404).end();
 		else sendFrom(response, spoil(slice), from);
@@ -70,9 +80,10 @@ async function startScene(
 		onFailed: (error) => failures.push(error),
 		...change,
 	});
-	const assign = (...wanted: ExpertRange[]) =>
-		keeper.assigned({ kind: "assign", wanted, manifestDigest: bytes(32), slicePath: "/v1/slices/" });
-	return { keeper, server, events, failures, shorts, told, assign };
+	const assignUnder = (digest: Uint8Array, ...wanted: ExpertRange[]) =>
+		keeper.assigned({ kind: "assign", wanted, manifestDigest: digest, slicePath: "/v1/slices/" });
+	const assign = (...wanted: ExpertRange[]) => assignUnder(new Uint8Array(32), ...wanted);
+	return { keeper, server, events, failures, shorts, told, assign, assignUnder };
 }
 
 describe("ExpertKeeper", () => {
@@ -89,6 +100,47 @@ describe("ExpertKeeper", () => {
 		]);
 		await until(() => told.at(-1)?.length === 2, "the backbone to be told");
 		expect(told.some((ranges) => ranges.reduce((sum, { count }) => sum + count, 0) === 1)).toBe(true);
+	});
+
+	it("fetches the manifest again for an assignment by another one, and drops what that lists otherwise; takes nothing by one it cannot have", async () => {
+		const manifest = await manifestOf();
+		const swapped = {
+			...manifest,
+			layers: manifest.layers.map((layer, at) =>
+				at === 0 ? { ...layer, slices: layer.slices.with(1, layer.slices[0]!) } : layer,
+			),
+		};
+		const digest = (one: Manifest) => manifestDigest(manifestText(one));
+		const unloaded: unknown[] = [];
+		const engine = plainEngine();
+		const unload = engine.unload.bind(engine);
+		Object.assign(engine, {
+			unload: (...which: Parameters<typeof unload>) => {
+				unloaded.push(which);
+				return unload(...which);
+			},
+		});
+		const { keeper, events, shorts, server, assignUnder } = await startScene(
+			{ engine },
+			{ manifest, others: [swapped] },
+		);
+		const slicesAsked = () => server.requests.filter(({ url }) => url!.startsWith("/v1/slices/")).length;
+		keeper.meet(backbone.publicKey, facts);
+		assignUnder(digest(manifest), { layer: 0, first: 0, count: 4 });
+		await until(() => keeper.held.count === 4, "four experts");
+		const before = slicesAsked();
+		unloaded.length = 0;
+		assignUnder(digest(swapped), { layer: 0, first: 0, count: 4 });
+		await until(() => unloaded.length > 0, "expert 1 to go");
+		await until(() => keeper.held.count === 4, "expert 1 to come again");
+		expect(new Set(unloaded.map(String))).toEqual(new Set(["0,1"]));
+		// As the slice of expert 0, which lies in the cache: nothing else was loaded again.
+		expect(slicesAsked()).toBe(before);
+		assignUnder(bytes(32, 1), { layer: 1, first: 0, count: 4 });
+		await until(() => shorts.length > 0, "the refusal");
+		expect(shorts).toEqual(["another manifest"]);
+		expect(events.at(-1)).toMatchObject({ event: "problem", code: "model_mismatch" });
+		expect(keeper.held.ranges()).toEqual([{ layer: 0, first: 0, count: 4 }]);
 	});
 
 	it("drops everything for another model, and loads of it what is wanted", async () => {

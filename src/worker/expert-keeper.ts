@@ -5,11 +5,12 @@ import { equalBytes } from "../io/crypto.ts";
 import type { Logger } from "../io/log.ts";
 import type { Random } from "../io/random.ts";
 import type { Model } from "../model/model.ts";
-import { type Manifest, manifestBytesMax, openManifest } from "../protocol/manifest.ts";
+import { type Manifest, manifestBytesMax, openManifest, type SignedManifest } from "../protocol/manifest.ts";
 import type { Assign, ExpertRange, ModelFacts } from "../protocol/messages.ts";
-import { type ExpertSource, fileSource, seedSource, sliceSource } from "./expert-source.ts";
+import { fileSource, type SliceSource, seedSource, sliceSource } from "./expert-source.ts";
 import { expertsOf, HeldExperts } from "./held-experts.ts";
 import { LateEngine } from "./late-engine.ts";
+import { ListedSource } from "./listed-source.ts";
 import { changeHoldings } from "./load-experts.ts";
 import type { SliceCache } from "./slice-cache.ts";
 import type { SliceClient } from "./slice-client.ts";
@@ -52,13 +53,20 @@ export interface KeeperParts {
 	readonly onFailed: (error: KvasirError) => void;
 }
 
+interface Wish {
+	readonly signal: AbortSignal;
+	/** The digest of the manifest that it goes by; null: any. */
+	readonly under: Uint8Array | null;
+	readonly onLoaded?: () => void;
+}
+
 /** Keeps in the engine what the operator or the backbone wants held, and knows what is ready. One change at a time; the newest wish counts. */
 export class ExpertKeeper {
 	readonly held = new HeldExperts();
 	readonly #parts: KeeperParts;
 	#model: ModelFacts | null = null;
 	#backbone: Uint8Array | null = null;
-	#source: ExpertSource | null = null;
+	readonly #source: ListedSource;
 	#wish = new AbortController();
 	#changing: Promise<unknown> = Promise.resolve();
 	#toldAtMs = Number.NEGATIVE_INFINITY;
@@ -66,8 +74,14 @@ export class ExpertKeeper {
 
 	constructor(parts: KeeperParts) {
 		this.#parts = parts;
-		const { model } = parts;
-		if (model !== null) this.#source = model.weightsKind === "synthetic" ? seedSource(model) : fileSource(model);
+		const { model, slices, onEvent, clock, log } = parts;
+		this.#source = new ListedSource({
+			own: model === null ? null : model.weightsKind === "synthetic" ? seedSource(model) : fileSource(model),
+			fetch: slices === null ? null : (signal) => this.#manifest(signal),
+			slicesOf: (manifest) => this.#slicesOf(manifest),
+			replaced: (before, now) => this.#dropOthers(before, now),
+			...{ onEvent, clock, log },
+		});
 	}
 
 	/** The model that is held, or will be; null before the first backbone where no file says. */
@@ -85,7 +99,7 @@ export class ExpertKeeper {
 		const onLoaded = () => {
 			if (hasLinks()) this.#tellSoon();
 		};
-		if (hold !== null) await this.#change(hold(model), signal, onLoaded);
+		if (hold !== null) await this.#change(hold(model), { signal, under: null, onLoaded });
 	}
 
 	/** The main backbone's model: without a file it is adopted, and another one before is dropped. Throws `model_mismatch`, `model_missing`. */
@@ -94,8 +108,9 @@ export class ExpertKeeper {
 		this.#backbone = backbone;
 		if (file !== null) {
 			if (!equalBytes(file.modelId, model.modelId)) throw otherModel(file.name, model.name);
-			if (this.#model === null) this.#compareFile(model);
+			const first = this.#model === null;
 			this.#model = model;
+			if (first) this.#compareFile();
 			return;
 		}
 		if (slices === null)
@@ -103,33 +118,39 @@ export class ExpertKeeper {
 		if (this.#model !== null && equalBytes(this.#model.modelId, model.modelId)) return;
 		const wanted = hold?.(model) ?? [];
 		this.#model = model;
-		this.#source = null;
+		this.#source.forget();
 		for (const [layer, expert] of [...expertsOf(this.held.ranges())]) this.held.delete(layer, expert);
 		this.#want(wanted);
 	}
 
 	/** The main backbone's wish, where the operator has none. */
-	assigned({ wanted }: Assign): void {
+	assigned({ wanted, manifestDigest }: Assign): void {
 		const model = this.#model;
 		if (this.#parts.hold !== null) this.#parts.onShort("holds what its operator said");
 		if (this.#parts.hold !== null || model === null) return;
 		const { layers, experts } = model;
-		this.#want(wanted.filter(({ layer, first, count }) => layer < layers && first + count <= experts));
+		const ranges = wanted.filter(({ layer, first, count }) => layer < layers && first + count <= experts);
+		// All zero: the backbone is still making it.
+		this.#want(ranges, manifestDigest.some((byte) => byte !== 0) ? manifestDigest : null);
 	}
 
-	#want(ranges: readonly ExpertRange[]): void {
+	/** @param under the digest of the manifest that the wish goes by; null: any */
+	#want(ranges: readonly ExpertRange[], under: Uint8Array | null = null): void {
 		this.#wish.abort();
 		this.#wish = new AbortController();
 		const signal = AbortSignal.any([this.#wish.signal, this.#parts.signal]);
 		this.#changing = this.#changing
-			.then(() => (signal.aborted ? undefined : this.#change(ranges, signal)))
+			.then(() => (signal.aborted ? undefined : this.#change(ranges, { signal, under })))
 			.catch((error: unknown) => this.#failed(error, signal));
 	}
 
-	async #change(ranges: readonly ExpertRange[], signal: AbortSignal, onLoaded = () => this.#tellSoon()): Promise<void> {
+	async #change(
+		ranges: readonly ExpertRange[],
+		{ signal, under, onLoaded = () => this.#tellSoon() }: Wish,
+	): Promise<void> {
 		const { engine, hold, onEvent, onShort } = this.#parts;
-		this.#source ??= await this.#fetchSource(signal);
-		const source = this.#source;
+		const source = await this.#source.under(under, signal);
+		if (source === null) return onShort("another manifest");
 		if (engine instanceof LateEngine) {
 			await engine.resize(this.#model!.hidden, (layer, expert) => source.expert(layer, expert, signal));
 		}
@@ -147,12 +168,20 @@ export class ExpertKeeper {
 		if (!all) onShort("memory is full");
 	}
 
-	async #fetchSource(signal: AbortSignal): Promise<ExpertSource> {
+	/** Of what is held, what another manifest does not list as it is. */
+	async #dropOthers(before: SliceSource | null, now: SliceSource): Promise<void> {
+		for (const [layer, expert] of [...expertsOf(this.held.ranges())]) {
+			if (before?.digestOf(layer, expert) === now.digestOf(layer, expert)) continue;
+			this.held.delete(layer, expert);
+			await this.#parts.engine.unload(layer, expert);
+		}
+	}
+
+	#slicesOf(manifest: Manifest): SliceSource {
 		const { slices, clock, random, onEvent } = this.#parts;
 		const model = this.#model!;
 		const client = slices!.client(this.#backbone!, model.name);
 		const fetching = { client, clock, random, onRetry: this.#retrying };
-		const manifest = await this.#manifest({ ...fetching, signal });
 		let bytes = 0;
 		const onBytes = (more: number) => {
 			bytes += more;
@@ -161,27 +190,23 @@ export class ExpertKeeper {
 		return sliceSource(manifest, model, { ...fetching, cache: slices!.cache, onBytes });
 	}
 
-	async #manifest(fetching: Parameters<typeof fetchText>[2]): Promise<Manifest> {
+	/** The backbone's, as the gateway gives it now. Throws what `fetchText` throws, `malformed`, `auth`. */
+	async #manifest(signal: AbortSignal): Promise<SignedManifest> {
+		const { slices, model, clock, random } = this.#parts;
 		const { name } = this.#model!;
+		const client = slices!.client(this.#backbone!, name);
+		// Who has the file only compares, and has nothing to wait for.
+		const fetching = { client, clock, random, signal, ...(model === null && { onRetry: this.#retrying }) };
 		const text = await fetchText(`/v1/models/${encodeURIComponent(name)}/manifest`, manifestBytesMax, fetching);
-		const { manifest, key } = openManifest(text);
-		if (this.#backbone !== null && equalBytes(key, this.#backbone)) return manifest;
+		const signed = openManifest(text);
+		if (this.#backbone !== null && equalBytes(signed.key, this.#backbone)) return signed;
 		throw new KvasirError("auth", "Cannot trust the manifest: another key than the backbone's signed it");
 	}
 
 	/** Every expert that was or will be read from the file is compared with the backbone's manifest, as soon as that is there. */
-	#compareFile(model: ModelFacts): void {
-		const { slices, clock, random, signal, log } = this.#parts;
-		const source = this.#source;
-		if (slices === null || source === null || !("checkAgainst" in source)) return;
-		this.#model = model;
-		const client = slices.client(this.#backbone!, model.name);
-		this.#manifest({ client, clock, random, signal })
-			.then((manifest) => (source as ReturnType<typeof fileSource>).checkAgainst(manifest))
-			.catch((error: Error & { code?: string }) => {
-				if (error.code === "model_mismatch") this.#failed(error, signal);
-				else log.debug({ error: error.message }, "the file could not be compared with a manifest");
-			});
+	#compareFile(): void {
+		const { signal } = this.#parts;
+		this.#source.compareFile(signal).catch((error: unknown) => this.#failed(error, signal));
 	}
 
 	#failed(error: unknown, signal: AbortSignal): void {

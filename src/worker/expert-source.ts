@@ -57,15 +57,23 @@ export function seedSource({ weights }: Pick<Model, "weights">): ExpertSource {
 	return { bytesOf: () => null, expert: (layer, expert) => weights.expert(layer, expert) };
 }
 
+/** Slices of a manifest. */
+export interface SliceSource extends ExpertSource {
+	/** The hex digest of an expert's slice. */
+	digestOf(layer: number, expert: number): string;
+}
+
 /** The gateway: slices by the digests of a manifest that is believed. Throws `model_mismatch` for a manifest of another geometry. */
-export function sliceSource(manifest: Manifest, model: ModelFacts, parts: Omit<FetchParts, "signal">): ExpertSource {
+export function sliceSource(manifest: Manifest, model: ModelFacts, parts: Omit<FetchParts, "signal">): SliceSource {
 	const layouts = layoutsOf(manifest, model);
 	const running = new Map<string, Promise<Uint8Array<ArrayBuffer>>>();
+	const digestOf = (layer: number, expert: number) => manifest.layers[layer]!.slices[expert]!;
 	return {
+		digestOf,
 		bytesOf: (layer) => sliceBytesOf(layouts[layer]!),
 		async expert(layer, expert, signal) {
 			const layout = layouts[layer]!;
-			const digest = manifest.layers[layer]!.slices[expert]!;
+			const digest = digestOf(layer, expert);
 			// Two experts may be the same bytes.
 			await running.get(digest)?.catch(() => {});
 			const what = `expert ${expert} of layer ${layer}`;

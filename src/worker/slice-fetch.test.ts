@@ -158,11 +158,13 @@ describe("fetchSlice()", () => {
 	});
 
 	it.each([
-		[404, "model_missing"],
-		[401, "auth"],
-		[403, "not_admitted"],
-	])("does not try again after a %d", async (status, code) => {
-		const { client, requests } = await startSliceServer((response) => void response.writeHead(status).end());
+		[404, "", "model_missing"],
+		[401, "signature", "auth"],
+		[403, "banned", "not_admitted"],
+	] as const)("does not try again after a %d for %s", async (status, reason, code) => {
+		const { client, requests } = await startSliceServer(
+			(response) => void response.writeHead(status).end(JSON.stringify({ error: { code: reason } })),
+		);
 		await expect(fetchSlice(wanted, await parts(client))).rejects.toMatchObject({ code });
 		expect(requests).toHaveLength(1);
 	});

@@ -57,7 +57,7 @@ export class ComputeQueue {
 		return null;
 	}
 
-	/** One that waits is refused at once; one that is being computed is refused when it is done, which saves the way back. */
+	/** One that waits is refused at once; one that is being computed is answered all the same while its deadline lasts: it is paid. */
 	cancel(id: number): void {
 		const job = this.#jobs.get(id);
 		if (job === undefined) return;
@@ -79,18 +79,22 @@ export class ComputeQueue {
 		while (this.#computing < (this.#parts.concurrency ?? 2)) {
 			const job = this.#waiting.shift();
 			if (job === undefined) return;
-			const waitedMs = this.#parts.clock.monotonic() - job.arrivedMs;
-			if (waitedMs > job.dispatch.deadlineMs) {
-				this.#finish(job, { refusal: { code: "deadline", text: `${Math.round(waitedMs)} ms in the queue` } });
+			if (this.#isLate(job)) {
+				const waitedMs = Math.round(this.#parts.clock.monotonic() - job.arrivedMs);
+				this.#finish(job, { refusal: { code: "deadline", text: `${waitedMs} ms in the queue` } });
 				continue;
 			}
 			this.#computing++;
 			this.#compute(job).then((computed) => {
 				this.#computing--;
-				this.#finish(job, job.cancelled ? { refusal: cancelled } : computed);
+				this.#finish(job, job.cancelled && this.#isLate(job) ? { refusal: cancelled } : computed);
 				this.#pump();
 			});
 		}
+	}
+
+	#isLate({ arrivedMs, dispatch }: Job): boolean {
+		return this.#parts.clock.monotonic() - arrivedMs > dispatch.deadlineMs;
 	}
 
 	async #compute({ dispatch }: Job): Promise<Computed> {

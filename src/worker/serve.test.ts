@@ -158,6 +158,19 @@ describe("serveLink()", () => {
 		expect(refusals(arrived).at(-1)).toEqual([5, "overloaded"]);
 	});
 
+	it("answers one that is being computed when it is cancelled, within its deadline: that is paid", async () => {
+		const engine = gated(plainEngine());
+		const { backbone, arrived } = await scene(engine);
+		backbone.send(dispatch(1, [row()], [[0, 1]]));
+		await settle();
+		backbone.send({ kind: "cancel", id: 1 });
+		await settle();
+		expect(arrived).toEqual([]);
+		for (const open of engine.waiting.splice(0)) open();
+		await settle();
+		expect(arrived).toMatchObject([{ kind: "partials", id: 1 }]);
+	});
+
 	it("refuses one that still waits as soon as it is cancelled", async () => {
 		const engine = gated(plainEngine());
 		const { backbone, arrived } = await scene(engine);

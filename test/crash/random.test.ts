@@ -11,6 +11,9 @@ const crashes = Number(process.env.KVASIR_TEST_CRASHES || 500);
 const seed = Number(process.env.KVASIR_TEST_SEED || Date.now() % 1_000_000);
 const roles = ["hub", "gateway", "backbone", "worker"] as const;
 
+/** Such a run takes most of an hour. */
+const say = (text: string) => process.stdout.write(`${text}\n`);
+
 function isRole(what: string): what is (typeof roles)[number] {
 	return (roles as readonly string[]).includes(what);
 }
@@ -45,11 +48,12 @@ describe.each(databasesUnderTest("crash"))("a swarm that keeps its money in $nam
 					const now = await swarm.settle();
 					expect(now.nano).toBeGreaterThanOrEqual(last.nano);
 					last = now;
+					if (crash % 50 === 0) say(`${crash} of ${crashes} crashes`);
 				} catch (error) {
 					throw new Error(`${during}: ${(error as Error).message}`, { cause: error });
 				}
 			}
-			process.stdout.write(`${crashes} crashes, seed ${seed}: ${last.pairs} pairs, ${last.nano} nano-KVR, all agree\n`);
+			say(`${crashes} crashes, seed ${seed}: ${last.pairs} pairs, ${last.nano} nano-KVR, all agree`);
 		},
 	);
 });

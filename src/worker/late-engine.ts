@@ -26,14 +26,18 @@ export class LateEngine implements ExpertEngine {
 	#opening: Promise<ExpertEngine> | null = null;
 
 	/**
-	 * @param engineClass what `open`'s engines are of: it is told before one is open
+	 * @param known what `open`'s engines are of, and on which device: it is told before one is open
 	 * @param early for the first model, instead of opening one
 	 */
-	constructor(engineClass: string, open: OpenForModel, early: EarlyEngine | null = null) {
-		this.engineClass = engineClass;
+	constructor(
+		known: Pick<ExpertEngine, "engineClass" | "proof">,
+		open: OpenForModel,
+		early: EarlyEngine | null = null,
+	) {
+		this.engineClass = known.engineClass;
 		this.#open = open;
 		this.#early = early;
-		if (early?.engine.proof) this.proof = early.engine.proof;
+		if (known.proof) this.proof = known.proof;
 	}
 
 	/** Makes it an engine for rows of this width; one for another width is closed with all that it held. */

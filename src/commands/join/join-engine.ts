@@ -6,13 +6,10 @@ import type { Model } from "../../model/model.ts";
 import { type EarlyEngine, LateEngine } from "../../worker/late-engine.ts";
 import { type EngineChoice, openWorkerEngine } from "../model/engines.ts";
 
-/** What each engine's answers are called, for those that need not be open to know. */
+/** What each engine's answers are called, for those that need not be open to know: onnxruntime's class names its version and the device. */
 const classes: Partial<Record<EngineName, string>> = { canonical: "canonical-1", f32: "f32" };
 
-/**
- * The engine of a worker: now where a model is at hand, else once the backbone has said which one. Throws what `openWorkerEngine`
- * throws, `usage` for an engine that has to see a model first.
- */
+/** The engine of a worker: now where a model is at hand, else once the backbone has said which one. Throws what `openWorkerEngine` throws. */
 export async function openJoinEngine(
 	choice: Omit<EngineChoice, "hidden" | "expert">,
 	model: Model | null,
@@ -28,21 +25,29 @@ export async function openJoinEngine(
 		return weightsKind === "synthetic" ? new OnDemandEngine(engine) : engine;
 	}
 	const engineClass = classes[choice.engine];
-	if (engineClass !== undefined) {
-		// A device is looked for at once: who asked for one is told now that there is none.
-		const early = choice.gpu === undefined ? null : await openEarly(choice);
-		return new LateEngine(engineClass, (hidden, expert) => openWorkerEngine({ ...choice, hidden, expert }), early);
+	const open = (same: typeof choice) => (hidden: number, expert: EngineChoice["expert"]) =>
+		openWorkerEngine({ ...same, hidden, expert });
+	if (engineClass === undefined) {
+		const known = await tryEngine(choice);
+		// What was found is what hello names: another device that fits the choice as well would be of another class.
+		return new LateEngine(known, open({ ...choice, gpu: known.proof?.id ?? choice.gpu }));
 	}
-	throw new KvasirError(
-		"usage",
-		`Cannot join with the engine ${choice.engine} and no model: its class depends on the model`,
-		{
-			hint: "Say --model PATH, or use --engine canonical",
-		},
-	);
+	if (choice.gpu === undefined) return new LateEngine({ engineClass }, open(choice));
+	// A device is looked for at once: who asked for one is told now that there is none.
+	const early = await openEarly(choice);
+	return new LateEngine(early.engine, open(choice), early);
 }
 
-/** A graphics device, which suits any model. */
+/** Opens an engine for the width of no model, and closes it: what it is of and where it runs is the same for every model. */
+async function tryEngine(
+	choice: Omit<EngineChoice, "hidden" | "expert">,
+): Promise<Pick<ExpertEngine, "engineClass" | "proof">> {
+	const { engine } = await openEarly(choice);
+	await engine.close();
+	return engine;
+}
+
+/** An engine for no width: a canonical graphics device suits any model. Its experts come from where is set later. */
 async function openEarly(choice: Omit<EngineChoice, "hidden" | "expert">): Promise<EarlyEngine> {
 	let source: EngineChoice["expert"] = () => Promise.reject(new KvasirError("internal", "Cannot load: no model yet"));
 	const engine = await openWorkerEngine({ ...choice, hidden: 0, expert: (...which) => source(...which) });

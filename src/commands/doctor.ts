@@ -4,22 +4,28 @@ import { formatTable } from "../ui/table.ts";
 import { defineCommand } from "./program/command.ts";
 import type { Context } from "./program/context.ts";
 import { toggle, value } from "./program/options.ts";
-import { path, text } from "./program/readers.ts";
+import { count, path, text } from "./program/readers.ts";
 
 export const doctorCommand = defineCommand({
 	path: "doctor",
 	section: "doctor",
 	summary: "check this machine by doing: disk, keys, engines, clock, gateway",
 	options: {
-		gateway: value("--gateway <url>", "also ask this gateway, and hold a link to it for 20 s", text),
+		gateway: value("--gateway <url>", "also ask this gateway, and hold links to it", text),
+		idle: value(
+			"--idle <seconds>",
+			"with --gateway: measure up to this for how long the path leaves a silent link open",
+			count(5, 300),
+			20,
+		),
 		ca: value("--ca <file>", "also trust this certificate authority, PEM", path),
 		insecure: toggle("--insecure", "allow ws:// beyond this machine"),
 	},
 	example: "kvasir doctor --gateway wss://gate.example",
-	async run(context, { gateway, ca, insecure }) {
+	async run(context, { gateway, ca, insecure, idle }) {
 		const { runChecks } = await import("../doctor/check.ts");
 		const { openGatewayChecks } = await import("./gateway-checks.ts");
-		const asked = gateway ? await openGatewayChecks(context, { gateway, ca, insecure }) : null;
+		const asked = gateway ? await openGatewayChecks(context, { gateway, ca, insecure, idle }) : null;
 		const checks = [...(await machineChecks(context)), ...(asked?.checks ?? [])];
 		const results = await context
 			.progress("checking", (say) => runChecks(checks, { clock: context.clock, signal: context.signal, report: say }))

@@ -1,5 +1,6 @@
 import type { Check } from "../doctor/check.ts";
 import { gatewayCheck, proxyCheck, tlsCheck } from "../doctor/gateway-check.ts";
+import { idleCheck, idleTimes } from "../doctor/idle-check.ts";
 import { pathCheck } from "../doctor/path-check.ts";
 import { loadNodeKey } from "../wallet/node-key.ts";
 import { webSocketDialer } from "../worker/dialer.ts";
@@ -10,15 +11,26 @@ import { openOutboundTo } from "./program/outbound-to.ts";
 /** What `doctor --gateway` tries, over the way that `join` would take. Throws `usage`, and what opening proxy and trust throws. */
 export async function openGatewayChecks(
 	{ clock, random, home, host }: Context,
-	{ gateway, ca, insecure }: { gateway: string; ca: string | undefined; insecure: boolean },
-): Promise<{ checks: Check[]; close(): Promise<void> }> {
+	{
+		gateway,
+		ca,
+		insecure,
+		idle,
+	}: { gateway: string; ca: string | undefined; insecure: boolean /** Seconds. */; idle: number },
+): Promise<{ checks: (Check | Check[])[]; close(): Promise<void> }> {
 	const { url } = joinTarget(gateway.replace(/^http/, "ws"), insecure);
 	const outbound = await openOutboundTo(url, host.env, ca);
 	const parts = { url, outbound, clock };
 	const identity = await loadNodeKey(home);
-	const dial = webSocketDialer({ url, identity, clock, random, insecure, outbound });
+	const dialling = { url, identity, clock, random, insecure, outbound };
+	const path = pathCheck({ dial: webSocketDialer(dialling), identity, clock, random });
+	const silent = webSocketDialer({ ...dialling, path: "/v1/idle" });
 	return {
-		checks: [proxyCheck(parts), tlsCheck(parts), gatewayCheck(parts), pathCheck({ dial, identity, clock, random })],
+		// The last two mostly wait.
+		checks: [
+			...[proxyCheck(parts), tlsCheck(parts), gatewayCheck(parts)],
+			[path, idleCheck({ dial: silent, clock, idleMs: idleTimes(idle) })],
+		],
 		close: () => outbound.close(),
 	};
 }

@@ -12,6 +12,8 @@ export interface Finding {
 /** One thing that is tried out. */
 export interface Check {
 	readonly name: string;
+	/** @default 30 s */
+	readonly limitMs?: number;
 	run(signal: AbortSignal): Promise<Finding>;
 }
 
@@ -20,36 +22,41 @@ export interface CheckResult extends Finding {
 	readonly ms: number;
 }
 
-const checkMs = 30_000;
+const limitMsDefault = 30_000;
 
-/** Runs the checks one after the other; one that throws or hangs is a failed one, and the others still run. */
+/** Runs the checks one after the other, those of one list at the same time; one that throws or hangs is a failed one, and the others still run. */
 export async function runChecks(
-	checks: readonly Check[],
+	checks: readonly (Check | readonly Check[])[],
 	{ clock, signal, report = () => {} }: { clock: Clock; signal: AbortSignal; report?: (name: string) => void },
 ): Promise<CheckResult[]> {
 	const results: CheckResult[] = [];
-	for (const { name, run } of checks) {
-		signal.throwIfAborted();
-		report(name);
+	const result = async (check: Check) => {
 		const startMs = clock.monotonic();
-		const finding = await within(run, clock, signal);
-		results.push({ name, ...finding, ms: Math.round(clock.monotonic() - startMs) });
+		const finding = await within(check, clock, signal);
+		return { name: check.name, ...finding, ms: Math.round(clock.monotonic() - startMs) };
+	};
+	for (const one of checks) {
+		signal.throwIfAborted();
+		const group = [one].flat();
+		report(group.map(({ name }) => name).join(", "));
+		results.push(...(await Promise.all(group.map(result))));
 	}
 	return results;
 }
 
-async function within(run: Check["run"], clock: Clock, outer: AbortSignal): Promise<Finding> {
+async function within(check: Check, clock: Clock, outer: AbortSignal): Promise<Finding> {
+	const { limitMs = limitMsDefault } = check;
 	const stop = new AbortController();
 	const signal = AbortSignal.any([stop.signal, outer]);
 	const late = new Promise<Finding>((resolve) => {
-		const cancel = clock.after(checkMs, () => {
-			resolve({ state: "failed", found: `no answer in ${checkMs / 1000} s` });
+		const cancel = clock.after(limitMs, () => {
+			resolve({ state: "failed", found: `no answer in ${limitMs / 1000} s` });
 			stop.abort();
 		});
 		signal.addEventListener("abort", cancel, { once: true });
 	});
 	try {
-		return await Promise.race([run(signal), late]);
+		return await Promise.race([check.run(signal), late]);
 	} catch (error) {
 		const { message, hint } = error as { message: string; hint?: string };
 		return { state: "failed", found: message, ...(hint ? { hint } : {}) };

@@ -20,7 +20,7 @@ export interface PathParts {
 	readonly idleMs?: number;
 }
 
-/** A link like a worker's, that offers nothing and stays idle: is it still there after a heartbeat's pause, and how long is a round trip? */
+/** A link like a worker's, that offers nothing: is it still there after a heartbeat, and how long is a round trip? */
 export function pathCheck({ dial, identity, clock, random, idleMs = idleMsDefault }: PathParts): Check {
 	return {
 		name: "path",
@@ -58,12 +58,12 @@ export function pathCheck({ dial, identity, clock, random, idleMs = idleMsDefaul
 			if (end !== null) {
 				return {
 					state: "failed",
-					found: `an idle link was cut after ${seconds} s (${end.code}${end.reason === "" ? "" : ` ${end.reason}`})`,
+					found: `a link with nothing but heartbeats was cut after ${seconds} s (${end.code}${end.reason === "" ? "" : ` ${end.reason}`})`,
 					hint: "A proxy or firewall on the way ends idle connections too soon: raise its timeout above 60 s",
 				};
 			}
 			const trip = tripMs === null ? "" : `, round trip ${tripMs.toFixed(0)} ms`;
-			return { state: "ok", found: `an idle link held ${seconds} s${trip}` };
+			return { state: "ok", found: `a link like a worker's held ${seconds} s${trip}` };
 		},
 	};
 }

@@ -26,6 +26,8 @@ export const spliceLimits = {
 	hubAnswerMs: 11_000,
 	/** A tied pair of sockets on which nothing moves, neither way: both sides ping every 15 s, and give up after 45 s. */
 	idleMs: 90_000,
+	/** A link on which `kvasir doctor` measures how long the path leaves a silent one open. */
+	idleHeldMs: 330_000,
 	/** A pair of which one direction has ended. */
 	halfClosedMs: 30_000,
 	/** How long a refused peer may take to read why. */

@@ -28,6 +28,8 @@ export interface WebSocketDialerParts {
 	readonly identity: KeyPair;
 	/** Name of the model to serve; absent: the hub's only one. */
 	readonly model?: string | undefined;
+	/** @default /v1/relay */
+	readonly path?: string;
 	readonly clock: Clock;
 	readonly random: Random;
 	/** A single-use invite, for a gateway that admits new keys only with one. */
@@ -99,12 +101,12 @@ function isLoopback(host: string): boolean {
 const dialMs = 2 * limits.handshakeMs;
 
 function dialOnce(
-	{ identity, model, clock, random, invite, fragmentBytes, outbound }: WebSocketDialerParts,
+	{ identity, model, path = "/v1/relay", clock, random, invite, fragmentBytes, outbound }: WebSocketDialerParts,
 	base: URL,
 	offsetSeconds: number,
 	{ backbone, signal }: Parameters<Dialer>[0],
 ): Promise<Transport> {
-	const url = new URL("/v1/relay", base);
+	const url = new URL(path, base);
 	if (model !== undefined) url.searchParams.set("model", model);
 	if (backbone !== undefined) url.searchParams.set("backbone", addressOf(backbone));
 	const authorization = signAuthorization(

@@ -13,6 +13,10 @@ export interface Impairment {
 	/** The share of chunks that a loss holds up for `stallMs`, and with them everything behind. */
 	readonly stallShare?: number;
 	readonly stallMs?: number;
+	/** A connection on which nothing moved for so long is cut, as proxies and NATs do. */
+	readonly idleCutMs?: number;
+	/** How: both ends are told, or nobody is. @default reset */
+	readonly idleCut?: "reset" | "silent";
 }
 
 export type Direction = "up" | "down";
@@ -51,6 +55,7 @@ export async function startImpairingRelay(
 		const settings = () => relay.impairment;
 		const pair = { near, far, up: new Lane(near, far, settings, random), down: new Lane(far, near, settings, random) };
 		pairs.add(pair);
+		cutWhenIdle(pair, settings());
 		for (const [socket, other] of [
 			[near, far],
 			[far, near],
@@ -91,6 +96,23 @@ export async function startImpairingRelay(
 		},
 	};
 	return relay;
+}
+
+function cutWhenIdle(
+	{ near, far, up, down }: { near: Socket; far: Socket; up: Lane; down: Lane },
+	{ idleCutMs, idleCut = "reset" }: Impairment,
+): void {
+	if (idleCutMs === undefined) return;
+	let timer: NodeJS.Timeout | undefined;
+	const rearm = () => {
+		clearTimeout(timer);
+		timer = setTimeout(() => {
+			if (idleCut === "reset") for (const socket of [near, far]) socket.resetAndDestroy();
+			else up.dropping = down.dropping = true;
+		}, idleCutMs);
+	};
+	for (const socket of [near, far]) socket.on("data", rearm).once("close", () => clearTimeout(timer));
+	rearm();
 }
 
 /** One direction of one connection: a queue of (due time, chunk). */

@@ -50,7 +50,7 @@ export interface AdmittedWorker {
 /** The order in which a stranger is checked: cheap and per address first, so that one bad address spends only its own quota. */
 export interface Admitter {
 	/** For a link that will live. */
-	link(request: IncomingMessage, target: WorkerTarget, peer: string): Promise<AdmittedWorker | Refusal>;
+	link(request: IncomingMessage, target: Pick<WorkerTarget, "model">, peer: string): Promise<AdmittedWorker | Refusal>;
 	/** For one manifest or slice. */
 	slice(request: IncomingMessage, target: WorkerTarget, peer: string): Promise<AdmittedWorker | Refusal>;
 	/** For one request that no key has to prove; null when it may go on. */
@@ -83,7 +83,10 @@ export function createAdmitter(parts: AdmitParts): Admitter {
 
 	const busy = (reason: RefusalReason) => later(reason, random);
 
-	async function prove(request: IncomingMessage, { model }: WorkerTarget): Promise<Uint8Array | Refusal> {
+	async function prove(
+		request: IncomingMessage,
+		{ model }: Pick<WorkerTarget, "model">,
+	): Promise<Uint8Array | Refusal> {
 		const check = authenticate(request, model, parts);
 		if (!check.ok) {
 			const headers = check.reason === "skew" ? timeHeader(clock) : {};

@@ -9,6 +9,7 @@ export type GatewayOutcome =
 	| RefusalReason
 	| "spliced"
 	| "slice"
+	| "idle"
 	| "tls_handshake"
 	| "connections_per_address"
 	| "connections_full";
@@ -16,7 +17,7 @@ export type GatewayOutcome =
 /** The gateway's metrics, in a registry of its own. */
 export interface GatewayMetrics {
 	readonly registry: Registry;
-	/** A request at the public port: `spliced`, `slice`, or why it was refused. */
+	/** A request at the public port: `spliced`, `slice`, `idle`, or why it was refused. */
 	request(outcome: GatewayOutcome): void;
 	/** From a complete request head to the spliced link. */
 	spliced(seconds: number): void;

@@ -10,6 +10,7 @@ import { type Certificate, useCertificate } from "./certificate.ts";
 import { createCounted } from "./counted.ts";
 import { sliceThroughHub } from "./gateway-slice.ts";
 import { spliceWorker } from "./gateway-splice.ts";
+import { holdIdle, isIdlePath } from "./hold-idle.ts";
 import { limitNameOf } from "./peer-address.ts";
 
 /** Characters of a stranger's Host header that go into the log. */
@@ -48,7 +49,7 @@ export function createGatewayServer(
 	server.on("upgrade", (request, stream, head) => {
 		const socket = stream as Socket;
 		socket.on("error", () => {});
-		const outcome = spliceWorker(request, socket, head, parts);
+		const outcome = (isIdlePath(request.url) ? holdIdle : spliceWorker)(request, socket, head, parts);
 		void outcome
 			.catch((error) => internalRefusal(error, log))
 			.then((refusal) => {

@@ -1,16 +1,31 @@
 // Builds dist: TypeScript to ES modules, the AssemblyScript kernels to WebAssembly. A dist in use stays whole: the new one
-// replaces it when it is finished. Kernels are compiled only when their source has changed.
+// replaces it when it is finished. Kernels are compiled only when their source has changed. Libraries of hundreds of small modules
+// become one file each, as every process would spend a third of a second on loading them.
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
-import { chmodSync, copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
+import {
+	chmodSync,
+	copyFileSync,
+	existsSync,
+	mkdirSync,
+	readdirSync,
+	readFileSync,
+	renameSync,
+	rmSync,
+	writeFileSync,
+} from "node:fs";
+import { dirname, relative } from "node:path";
 import { fileURLToPath } from "node:url";
+import { build } from "vite";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const next = `${root}.cache/dist-${process.pid}`;
 const previous = `${next}-previous`;
+const libraries = ["kysely", "zod"];
 
 // TypeScript emits in spite of type errors: the build then fails, but what it made is there to be tried.
-const built = await Promise.all([buildTypeScript(), buildKernel()]);
+const built = await Promise.all([buildTypeScript(), buildKernel(), bundleLibraries()]);
+if (built.every(Boolean)) useBundles();
 if (existsSync(`${root}dist`)) renameSync(`${root}dist`, previous);
 renameSync(next, `${root}dist`);
 rmSync(previous, { recursive: true, force: true });
@@ -47,4 +62,36 @@ async function buildKernel() {
 	mkdirSync(`${next}/src/experts/canonical`, { recursive: true });
 	copyFileSync(root + cached, `${next}/src/experts/canonical/kernel.wasm`);
 	return true;
+}
+
+/** Each as libraries/NAME.js, its licence at the top. */
+async function bundleLibraries() {
+	const licenceOf = (name) => readFileSync(`${root}node_modules/${name}/LICENSE`, "utf8");
+	await build({
+		root,
+		configFile: false,
+		logLevel: "error",
+		ssr: { noExternal: true },
+		build: {
+			ssr: true,
+			outDir: `${next}/libraries`,
+			rolldownOptions: {
+				input: Object.fromEntries(libraries.map((name) => [name, name])),
+				output: { entryFileNames: "[name].js", banner: ({ name }) => `/*! ${name}\n${licenceOf(name)}*/` },
+			},
+		},
+	});
+	return true;
+}
+
+/** Our modules import the bundles. */
+function useBundles() {
+	const ours = readdirSync(next, { recursive: true }).filter((path) => /^(bin|src)\/.*\.js$/.test(path));
+	for (const path of ours) {
+		const text = readFileSync(`${next}/${path}`, "utf8");
+		const bundled = text.replace(/(?<=(?: from |\bimport\()")[^."]+(?=")/g, (name) =>
+			libraries.includes(name) ? relative(dirname(path), `libraries/${name}.js`) : name,
+		);
+		if (bundled !== text) writeFileSync(`${next}/${path}`, bundled);
+	}
 }

@@ -51,8 +51,8 @@ export interface Swarm {
 	stop(): Promise<void>;
 }
 
-/** A program that emulates another processor starts slowly. */
-const emulatedMs = 240_000;
+/** A worker takes minutes to start under a program that emulates another processor, or with a graphics driver that compiles on the CPU. */
+const workerListeningMs = 240_000;
 
 /** Between the end of a process and the last of what it printed. */
 const saidMs = 1_000;
@@ -65,10 +65,10 @@ export async function startSwarm(plan: SwarmPlan): Promise<Swarm> {
 		home: string,
 		args: readonly string[],
 		{ env, command }: Pick<WorkerPlan, "env" | "command"> = {},
+		patience: Pick<ChildSetting, "listeningMs"> = {},
 	) => {
 		await mkdir(home, { recursive: true });
 		const [execPath = plan.execPath, ...execArgs] = command ?? [];
-		const patience = command && { listeningMs: emulatedMs };
 		const setting = { ...plan, execPath, execArgs, ...patience, env: { ...plan.env, ...env } };
 		const child = await startChild(name, [...args, "--home", home], setting);
 		started.push(child);
@@ -115,7 +115,8 @@ export async function startSwarm(plan: SwarmPlan): Promise<Swarm> {
 			const model = worker.ownModel === false ? [] : ["--model", plan.model];
 			const args = ["join", joinUrl, ...model];
 			const holds = worker.hold.flatMap((hold) => ["--hold", hold]);
-			const child = await start(name, join(plan.home, name), [...args, ...holds, ...(worker.args ?? [])], worker);
+			const words = [...args, ...holds, ...(worker.args ?? [])];
+			const child = await start(name, join(plan.home, name), words, worker, { listeningMs: workerListeningMs });
 			workers.push(child);
 			return child;
 		};

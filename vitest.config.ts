@@ -3,6 +3,23 @@ import { defineConfig } from "vitest/config";
 // `npm run test:long` tries each property so often that minutes are no sign of a fault.
 const isLong = process.env.KVASIR_TEST_LONG === "1";
 const common = { testTimeout: isLong ? 1_800_000 : 60_000, hookTimeout: 60_000, maxWorkers: 2 };
+const e2e = {
+	...common,
+	testTimeout: isLong ? 1_800_000 : 180_000,
+	setupFiles: ["test/support/own-temporary-folder.ts"],
+};
+
+/** Whole commands that say how long they may take on a machine that does nothing else; the others wait most of the time. */
+const alone = [
+	// `--help` in 200 ms.
+	"test/e2e/help.test.ts",
+	// The demo in 20 s.
+	"test/e2e/demo.test.ts",
+	// The true geometry in a minute.
+	"test/e2e/verify-122b.test.ts",
+	// A link dead after half a second of silence.
+	"test/e2e/half-open.test.ts",
+];
 
 export default defineConfig({
 	test: {
@@ -13,18 +30,24 @@ export default defineConfig({
 					name: "unit",
 					include: ["src/**/*.test.{ts,tsx}", "bin/**/*.test.ts", "test/**/*.test.ts"],
 					exclude: ["test/e2e/**", "test/crash/**"],
-					sequence: { groupOrder: 0 },
 				},
 			},
 			{
-				// Whole commands in processes of their own: one file at a time, after the others, as they measure time.
+				// Whole commands in processes of their own.
 				test: {
-					...common,
+					...e2e,
 					name: "e2e",
 					include: ["test/e2e/**/*.test.ts"],
+					exclude: alone,
+				},
+			},
+			{
+				test: {
+					...e2e,
+					name: "alone",
+					include: alone,
 					maxWorkers: 1,
 					fileParallelism: false,
-					testTimeout: isLong ? 1_800_000 : 180_000,
 					sequence: { groupOrder: 1 },
 				},
 			},

@@ -1,5 +1,4 @@
 import { mkdir, readdir, readFile, rename, writeFile } from "node:fs/promises";
-import { createServer } from "node:net";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "vitest";
@@ -17,6 +16,7 @@ import { gatewayClient } from "../../src/wallet/gateway-client.ts";
 import { readLocalReceipts } from "../../src/wallet/local-receipts.ts";
 import { loadNodeKey } from "../../src/wallet/node-key.ts";
 import { reconcile } from "../../src/wallet/reconcile.ts";
+import { freePort } from "../support/free-port.ts";
 import { cleanEnv, cliPath } from "../support/run-cli.ts";
 import { until } from "../support/until.ts";
 
@@ -67,7 +67,8 @@ export class CrashSwarm implements AsyncDisposable {
 			backbone: await loadNodeKey(join(home, "backbone")),
 			worker: await loadNodeKey(join(home, "worker")),
 		};
-		const swarm = new CrashSwarm(home, databases, await freePorts(3), keys);
+		const ports = [await freePort(), await freePort(), await freePort()];
+		const swarm = new CrashSwarm(home, databases, ports, keys);
 		try {
 			for (const role of roles) await swarm.#start(role);
 			const parts = { clock: systemClock, random: systemRandom };
@@ -256,22 +257,4 @@ export class CrashSwarm implements AsyncDisposable {
 		});
 		this.#running.set(role, child);
 	}
-}
-
-/** Below the ports that outgoing connections get, so that a process that is started again finds its own free. */
-async function freePorts(count: number): Promise<number[]> {
-	const ports: number[] = [];
-	while (ports.length < count) {
-		const port = 15_000 + Math.floor(systemRandom.uniform() * 15_000);
-		if (!ports.includes(port) && (await isFree(port))) ports.push(port);
-	}
-	return ports;
-}
-
-function isFree(port: number): Promise<boolean> {
-	return new Promise((resolve) => {
-		const server = createServer();
-		server.once("error", () => resolve(false));
-		server.listen(port, "127.0.0.1", () => server.close(() => resolve(true)));
-	});
 }

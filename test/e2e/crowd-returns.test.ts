@@ -8,6 +8,7 @@ import { keyPairFromSeed } from "../../src/io/crypto.ts";
 import { silentLog } from "../../src/io/log.ts";
 import { systemRandom } from "../../src/io/random.ts";
 import { loadNodeKey } from "../../src/wallet/node-key.ts";
+import { freePort } from "../support/free-port.ts";
 import { runs } from "../support/long.ts";
 import { startGatewayPart, startHubPart } from "../support/part-processes.ts";
 import { temporaryHome } from "../support/temporary-home.ts";
@@ -35,7 +36,7 @@ it("a gateway killed with a crowd of workers: all are back within 90 s, no faste
 	const hub = await startHubPart(home);
 	const atRate = (rate: number) => ({ args: ["--admit-rate", String(rate)] });
 	// The crowd's first coming is not what is asked: no rate.
-	const gateway = await startGatewayPart(home, hub, {}, atRate(1_000));
+	const gateway = await startGatewayPart(home, hub, { listen: `127.0.0.1:${await freePort()}` }, atRate(1_000));
 	const [host, port] = hub.relay.split(":");
 	const backbone = await startBackbone({
 		...real,

@@ -4,6 +4,7 @@ import { systemClock } from "../../src/io/clock.ts";
 import { type EntryPage, genesisHash, pageJson, parsePage } from "../../src/ledger/entry.ts";
 import { openHubLedger } from "../../src/ledger/hub-ledger.ts";
 import type { Child } from "../../src/swarm/child.ts";
+import { freePort } from "../support/free-port.ts";
 import { type Impairment, startImpairingRelay } from "../support/impairing-relay.ts";
 import { startGatewayPart, startHubPart, startPart } from "../support/part-processes.ts";
 import { temporaryHome } from "../support/temporary-home.ts";
@@ -19,7 +20,8 @@ async function startScene(impairment: Impairment) {
 	const relay = await startImpairingRelay(nowhere, impairment);
 	onTestFinished(() => relay[Symbol.asyncDispose]());
 	const publicHost = `127.0.0.1:${relay.port}`;
-	const hub = await startHubPart(home);
+	const [relayPort, apiPort] = [await freePort(), await freePort()];
+	const hub = await startHubPart(home, { relay: `127.0.0.1:${relayPort}`, api: `127.0.0.1:${apiPort}` });
 	const startGateway = async (listen = "127.0.0.1:0") => {
 		const gateway = await startGatewayPart(home, hub, { listen }, { args: ["--public-host", publicHost] });
 		relay.target = { host: "127.0.0.1", port: gateway.port };

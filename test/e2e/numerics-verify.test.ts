@@ -88,9 +88,9 @@ describe("byte-identical over workers of different thread counts", () => {
 	});
 
 	it("with what pays chosen by itself: q14", async () => {
-		const { wire } = await identical(1, ["--workers", "1"]);
-		expect(wire.q14).toBe(wire.messages);
-		expect(rowsOf(await identical(1, ["--workers", "1", "--layers", "all"]))).toBe((7 + 3) * layers);
+		const data = await identical(1, ["--workers", "1", "--layers", "all"]);
+		expect(data.wire.q14).toBe(data.wire.messages);
+		expect(rowsOf(data)).toBe((7 + 3) * layers);
 	});
 });
 

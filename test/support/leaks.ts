@@ -1,5 +1,4 @@
 import { readdir, readFile, readlink } from "node:fs/promises";
-import { tmpdir } from "node:os";
 
 /** Command lines of the processes that name `needle`, such as a temporary home. */
 export async function processesNaming(needle: string): Promise<string[]> {
@@ -25,9 +24,4 @@ export async function listeningPortsOf(pid: number): Promise<number[]> {
 	const listening = "0A";
 	const ports = rows.filter((row) => row[3] === listening && inodes.has(row[9] ?? ""));
 	return ports.map((row) => Number.parseInt(row[1]!.split(":").at(-1)!, 16));
-}
-
-/** Names in the folder for temporary files that Kvasir's own commands (not these tests) made. */
-export async function temporaryFolders(): Promise<string[]> {
-	return (await readdir(tmpdir())).filter((name) => /^kvasir-(?!test-|brief)/.test(name)).sort();
 }

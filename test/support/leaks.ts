@@ -1,8 +1,10 @@
 import { readdir, readFile, readlink } from "node:fs/promises";
 
-/** Command lines of the processes that name `needle`, such as a temporary home. */
+/** Command lines of the processes that name `needle`, such as a temporary home; none where there is no /proc. */
 export async function processesNaming(needle: string): Promise<string[]> {
-	const pids = (await readdir("/proc")).filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid);
+	const pids = (await readdir("/proc").catch(() => [])).filter(
+		(name) => /^\d+$/.test(name) && Number(name) !== process.pid,
+	);
 	const commands = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/cmdline`, "utf8").catch(() => "")));
 	return commands.map((command) => command.replaceAll("\0", " ").trim()).filter((command) => command.includes(needle));
 }

@@ -14,7 +14,7 @@ import {
 	rmSync,
 	writeFileSync,
 } from "node:fs";
-import { dirname, relative } from "node:path";
+import { basename, dirname, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "vite";
 
@@ -23,8 +23,21 @@ const next = `${root}.cache/dist-${process.pid}`;
 const previous = `${next}-previous`;
 const libraries = ["kysely", "zod"];
 
+/** Shared memory, imported: up to 3 GiB each (numerics and layout: docs/numerics.md). */
+const kernelFlags =
+	"-O3 --noAssert --runtime stub --enable simd --enable threads --importMemory --noExportMemory --sharedMemory --initialMemory 1 --maximumMemory 49152".split(
+		" ",
+	);
+const expertKernel = "src/experts/canonical/kernel";
+const mixerKernel = "src/backbone/decode/mixer-kernel";
+
 // TypeScript emits in spite of type errors: the build then fails, but what it made is there to be tried.
-const built = await Promise.all([buildTypeScript(), buildKernel(), bundleLibraries()]);
+const built = await Promise.all([
+	buildTypeScript(),
+	buildKernel(expertKernel, "src/experts/canonical/kernel.wasm"),
+	buildKernel(mixerKernel, "src/backbone/decode/mixer-kernel.wasm", [expertKernel]),
+	bundleLibraries(),
+]);
 if (built.every(Boolean)) useBundles();
 if (existsSync(`${root}dist`)) renameSync(`${root}dist`, previous);
 renameSync(next, `${root}dist`);
@@ -43,24 +56,23 @@ async function buildTypeScript() {
 	return built;
 }
 
-/** Shared memory, imported: up to 3 GiB each (numerics and layout: docs/numerics.md). */
-async function buildKernel() {
-	const source = "src/experts/canonical/kernel/";
-	const flags =
-		"-O3 --noAssert --runtime stub --enable simd --enable threads --importMemory --noExportMemory --sharedMemory --initialMemory 1 --maximumMemory 49152".split(
-			" ",
-		);
-	const hash = createHash("sha256").update(flags.join());
-	for (const name of readdirSync(root + source).sort()) hash.update(name).update(readFileSync(root + source + name));
+/** Compiles `folder`/kernel.ts, which may import from its own folder and `more`, to `target` in dist. */
+async function buildKernel(folder, target, more = []) {
+	const hash = createHash("sha256").update(kernelFlags.join());
+	for (const path of [folder, ...more]) {
+		for (const name of readdirSync(root + path).sort())
+			hash.update(name).update(readFileSync(`${root}${path}/${name}`));
+	}
 	const cached = `.cache/kernel-${hash.digest("hex").slice(0, 16)}.wasm`;
-	const made = `${next}.wasm`;
+	const made = `${next}-${basename(target)}`;
 	if (!existsSync(root + cached)) {
 		mkdirSync(`${root}.cache`, { recursive: true });
-		if (!(await run("assemblyscript/bin/asc.js", [`${source}kernel.ts`, ...flags, "--outFile", made]))) return false;
+		if (!(await run("assemblyscript/bin/asc.js", [`${folder}/kernel.ts`, ...kernelFlags, "--outFile", made])))
+			return false;
 		renameSync(made, root + cached);
 	}
-	mkdirSync(`${next}/src/experts/canonical`, { recursive: true });
-	copyFileSync(root + cached, `${next}/src/experts/canonical/kernel.wasm`);
+	mkdirSync(dirname(`${next}/${target}`), { recursive: true });
+	copyFileSync(root + cached, `${next}/${target}`);
 	return true;
 }
 

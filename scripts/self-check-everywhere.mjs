@@ -1,4 +1,4 @@
-// Compares the digest of the canonical-1 kernels over Node versions, with AVX off, and on arm64 (under qemu where this machine is
+// Compares the digests of the canonical-1 kernels and of a backbone's logits over Node versions, with AVX off, and on arm64 (under qemu where this machine is
 // x64): prints a table, exit code 1 when one differs. What cannot run here is listed as skipped, with the reason.
 // Other Nodes come from npm into .cache/nodes; qemu comes from Debian, installed when this runs as root.
 import { execFile, spawnSync } from "node:child_process";
@@ -33,11 +33,19 @@ for (const prepare of cases) rows.push(await check(prepare));
 const digests = new Set(rows.flatMap(({ digest }) => digest ?? []));
 const failed = digests.size !== 1 || rows.some(({ failure }) => failure);
 for (const { name, digest, seconds, skipped, failure } of rows) {
-	const outcome = skipped ? `skipped: ${skipped}` : (failure ?? `${digest.slice(0, 16)}  ${seconds.toFixed(1)} s`);
+	const outcome = skipped ? `skipped: ${skipped}` : (failure ?? `${short(digest)}  ${seconds.toFixed(1)} s`);
 	console.log(`${name.padEnd(44)} ${outcome}`);
 }
 console.log(failed ? "The digests differ, or a check failed" : `All digests are ${[...digests][0]}`);
 process.exitCode = failed ? 1 : 0;
+
+/** The kernels' and the logits' digest, 16 digits each. */
+function short(digests) {
+	return digests
+		.split(" ")
+		.map((digest) => digest.slice(0, 16))
+		.join(" ");
+}
 
 async function check(prepare) {
 	const { name, command, skipped } = await prepare();
@@ -53,7 +61,7 @@ async function check(prepare) {
 		return {
 			name,
 			digest: digest || undefined,
-			failure: digest ? `${digest} (not the published digest)` : error.message,
+			failure: digest ? `${digest} (not the published digests)` : error.message,
 		};
 	}
 }

@@ -1,10 +1,21 @@
 import { dequantise } from "../../src/model/dequantise.ts";
 import type { Model } from "../../src/model/model.ts";
 import type { ExpertWeights, WeightMatrix } from "../../src/model/weight-matrix.ts";
+import {
+	dot,
+	plainAttention,
+	plainDeltaNet,
+	plus,
+	range,
+	rms,
+	sigmoid,
+	silu,
+	softmax,
+	type Vector,
+} from "./plain-mixers.ts";
 
 // The forward pass of qwen35moe.md in plain loops and binary64, one token after another: an answer independent of the decoder.
 
-type Vector = number[];
 type Matrix = readonly Float64Array[];
 
 /** Logits (positions of vocab numbers) for all tokens of a text. */
@@ -27,92 +38,36 @@ export async function plainForward(model: Model, tokens: readonly number[]): Pro
 }
 
 async function attention(model: Model, layer: number, rows: Vector[]): Promise<Vector[]> {
-	const { heads, kvHeads, headDim, rotaryDims, ropeTheta } = model.shape.attention;
-	const tensor = (name: string) => matrixOf(model, `blk.${layer}.${name}.weight`);
-	const [wq, wk, wv, wo] = [
-		await tensor("attn_q"),
-		await tensor("attn_k"),
-		await tensor("attn_v"),
-		await tensor("attn_output"),
-	];
-	const qNorm = await model.weights.floats(`blk.${layer}.attn_q_norm.weight`);
-	const kNorm = await model.weights.floats(`blk.${layer}.attn_k_norm.weight`);
-	const turn = (head: Vector, position: number) => {
-		const out = [...head];
-		for (let i = 0; i < rotaryDims / 2; i++) {
-			const angle = position * ropeTheta ** ((-2 * i) / rotaryDims);
-			const [low, high] = [head[i]!, head[i + rotaryDims / 2]!];
-			out[i] = low * Math.cos(angle) - high * Math.sin(angle);
-			out[i + rotaryDims / 2] = high * Math.cos(angle) + low * Math.sin(angle);
-		}
-		return out;
+	const projected = (name: string) => project(model, `blk.${layer}.${name}.weight`, rows);
+	const norms = {
+		q: await model.weights.floats(`blk.${layer}.attn_q_norm.weight`),
+		k: await model.weights.floats(`blk.${layer}.attn_k_norm.weight`),
 	};
-	const keys: Vector[][] = [];
-	const values: Vector[][] = [];
-	return rows.map((row, position) => {
-		const both = times(wq, row);
-		const kFlat = times(wk, row);
-		const vFlat = times(wv, row);
-		const part = (flat: Vector, start: number) => flat.slice(start, start + headDim);
-		keys.push(range(kvHeads, (h) => turn(rms(part(kFlat, h * headDim), kNorm, model.shape.rmsEpsilon), position)));
-		values.push(range(kvHeads, (h) => part(vFlat, h * headDim)));
-		const mixed = range(heads, (h) => {
-			const q = turn(rms(part(both, h * 2 * headDim), qNorm, model.shape.rmsEpsilon), position);
-			const gate = part(both, h * 2 * headDim + headDim);
-			const kv = Math.floor(h / (heads / kvHeads));
-			const scores = softmax(keys.map((key) => dot(q, key[kv]!) / Math.sqrt(headDim)));
-			return range(headDim, (i) => {
-				const read = scores.reduce((sum, score, t) => sum + score * values[t]![kv]![i]!, 0);
-				return read * sigmoid(gate[i]!);
-			});
-		});
-		return times(wo, mixed.flat());
-	});
+	const inputs = { queries: await projected("attn_q"), k: await projected("attn_k"), v: await projected("attn_v") };
+	return project(model, `blk.${layer}.attn_output.weight`, plainAttention(model.shape, norms, inputs));
 }
 
 async function deltaNet(model: Model, layer: number, rows: Vector[]): Promise<Vector[]> {
-	const { keyHeads, valueHeads, headDim: d, convKernel } = model.shape.deltaNet;
-	const tensor = (name: string) => matrixOf(model, `blk.${layer}.${name}.weight`);
-	const [wqkv, wz] = [await tensor("attn_qkv"), await tensor("attn_gate")];
-	const [wb, wa, wo] = [await tensor("ssm_beta"), await tensor("ssm_alpha"), await tensor("ssm_out")];
-	const conv = await model.weights.floats(`blk.${layer}.ssm_conv1d.weight`);
-	const decay = await model.weights.floats(`blk.${layer}.ssm_a`);
-	const step = await model.weights.floats(`blk.${layer}.ssm_dt.bias`);
-	const norm = await model.weights.floats(`blk.${layer}.ssm_norm.weight`);
-	const mixed = rows.map((row) => times(wqkv, row));
-	const states = range(valueHeads, () => range(d, () => range(d, () => 0)));
-	return rows.map((row, t) => {
-		const y = mixed[0]!.map((_, c) => {
-			let sum = 0;
-			for (let j = 0; j < convKernel; j++)
-				sum += conv[c * convKernel + j]! * (mixed[t - (convKernel - 1) + j]?.[c] ?? 0);
-			return silu(sum);
-		});
-		const [z, b, a] = [times(wz, row), times(wb, row), times(wa, row)];
-		const heads = range(valueHeads, (h) => {
-			const kh = h % keyHeads;
-			const q = unit(y.slice(kh * d, (kh + 1) * d)).map((value) => value / Math.sqrt(d));
-			const k = unit(y.slice((keyHeads + kh) * d, (keyHeads + kh + 1) * d));
-			const v = y.slice((2 * keyHeads + h) * d, (2 * keyHeads + h + 1) * d);
-			const beta = sigmoid(b[h]!);
-			const keep = Math.exp(decay[h]! * softplus(a[h]! + step[h]!));
-			const state = states[h]!;
-			for (const stateRow of state) for (let j = 0; j < d; j++) stateRow[j]! *= keep;
-			const known = readState(state, k);
-			const change = v.map((value, j) => beta * (value - known[j]!));
-			for (let i = 0; i < d; i++) for (let j = 0; j < d; j++) state[i]![j]! += k[i]! * change[j]!;
-			const read = readState(state, q);
-			return rms(read, norm, model.shape.rmsEpsilon).map((value, i) => value * silu(z[h * d + i]!));
-		});
-		return times(wo, heads.flat());
-	});
+	const projected = (name: string) => project(model, `blk.${layer}.${name}.weight`, rows);
+	const floats = (name: string) => model.weights.floats(`blk.${layer}.${name}`);
+	const weights = {
+		conv: await floats("ssm_conv1d.weight"),
+		decay: await floats("ssm_a"),
+		timeStep: await floats("ssm_dt.bias"),
+		norm: await floats("ssm_norm.weight"),
+	};
+	const inputs = {
+		qkv: await projected("attn_qkv"),
+		z: await projected("attn_gate"),
+		b: await projected("ssm_beta"),
+		a: await projected("ssm_alpha"),
+	};
+	return project(model, `blk.${layer}.ssm_out.weight`, plainDeltaNet(model.shape, weights, inputs));
 }
 
-/** S^T x */
-function readState(state: readonly (readonly number[])[], x: readonly number[]): Vector {
-	const read = range(x.length, () => 0);
-	for (const [i, row] of state.entries()) for (let j = 0; j < row.length; j++) read[j]! += row[j]! * x[i]!;
-	return read;
+async function project(model: Model, tensor: string, rows: readonly Vector[]): Promise<Vector[]> {
+	const matrix = await matrixOf(model, tensor);
+	return rows.map((row) => times(matrix, row));
 }
 
 async function experts(model: Model, layer: number, rows: Vector[]): Promise<Vector[]> {
@@ -165,29 +120,5 @@ function plain({ bytes, type, outputs, inputs }: WeightMatrix): Matrix {
 	return range(outputs, (o) => Float64Array.from(values.subarray(o * inputs, (o + 1) * inputs)));
 }
 
-const plus = (a: number, b: number) => a + b;
-const range = <T>(count: number, of: (i: number) => T): T[] => Array.from({ length: count }, (_, i) => of(i));
-const sigmoid = (x: number) => 1 / (1 + Math.exp(-x));
-const silu = (x: number) => x * sigmoid(x);
-const softplus = (x: number) => (x > 20 ? x : Math.log1p(Math.exp(x)));
-
-function dot(a: ArrayLike<number>, b: ArrayLike<number>): number {
-	let sum = 0;
-	for (let i = 0; i < a.length; i++) sum += a[i]! * b[i]!;
-	return sum;
-}
 const times = (matrix: Matrix, x: ArrayLike<number>) => matrix.map((row) => dot(row, x));
-const unit = (x: Vector) => x.map((value) => value / Math.max(Math.sqrt(dot(x, x)), 1e-6));
 const add = (a: Vector[], b: Vector[]) => a.map((row, r) => row.map((value, i) => value + b[r]![i]!));
-
-function rms(x: Vector, weight: Float32Array, epsilon: number): Vector {
-	const scale = 1 / Math.sqrt(dot(x, x) / x.length + epsilon);
-	return x.map((value, i) => value * scale * weight[i]!);
-}
-
-function softmax(x: Vector): Vector {
-	const most = Math.max(...x);
-	const terms = x.map((value) => Math.exp(value - most));
-	const total = terms.reduce(plus, 0);
-	return terms.map((term) => term / total);
-}

@@ -24,6 +24,8 @@ export interface DecodeSettings {
 	readonly threads?: number;
 	/** Most bytes of experts kept loaded. @default unlimited */
 	readonly memoryBytes?: number;
+	/** Most bytes that the texts being decoded may remember: states, keys and values. @default unlimited */
+	readonly textBytes?: number;
 	readonly remote?: RemoteSettings;
 	readonly scheduler?: SchedulerOptions;
 }

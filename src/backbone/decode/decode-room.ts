@@ -56,6 +56,7 @@ async function furnish(
 		clock: systemClock,
 		...(remote && settings.remote && { remote: policyOf(model, settings.remote, remoteLayers, remote) }),
 		...(settings.memoryBytes !== undefined && { memoryBytes: settings.memoryBytes }),
+		...(settings.textBytes !== undefined && { textBytes: settings.textBytes }),
 	});
 	const scheduler = new Scheduler(decoder, settings.scheduler);
 	return {

@@ -7,9 +7,10 @@ import type { LocalExperts } from "./local-experts.ts";
 import type { Mixer } from "./mixer.ts";
 import type { RemoteLayers } from "./remote-layers.ts";
 import { addRows, namingLayer, normRows, requireFinite } from "./rows.ts";
-import type { Sequence } from "./sequence.ts";
+import { Sequence } from "./sequence.ts";
 import { type Chunk, layOutStep, type Step } from "./step.ts";
 import type { StepTimes, Stopwatch } from "./step-times.ts";
+import type { TextMemory } from "./text-memory.ts";
 
 /** One layer, loaded. */
 export interface Layer {
@@ -29,7 +30,7 @@ export interface DecoderParts {
 	readonly local: LocalExperts;
 	readonly remote: RemoteLayers | null;
 	readonly stopwatch: Stopwatch;
-	newSequence(id: number): Sequence;
+	readonly memory: TextMemory;
 	close(): Promise<void>;
 }
 
@@ -55,23 +56,31 @@ export class Decoder {
 		return { ...this.#parts.stopwatch.times };
 	}
 
+	/** Bytes that the sequences remember. */
+	get bytesRemembered(): number {
+		return this.#parts.memory.bytesHeld;
+	}
+
+	/** A sequence without tokens; whoever asks for it releases it. Throws `out_of_memory`. */
 	newSequence(): Sequence {
-		return this.#parts.newSequence(this.#nextSequence++);
+		return new Sequence(this.#nextSequence++, this.model.shape, this.#parts.memory);
 	}
 
 	/**
 	 * Decodes the chunks of several sequences as one step: their rows share each layer's matrices and expert batch.
-	 * Throws `bounds` for a token the model does not have or beyond its context; `non_finite` naming the place; `remote_required`.
+	 * Throws `bounds` for a token the model does not have or beyond its context, and
+	 * `out_of_memory`, before anything is decoded; `non_finite` naming the place; `remote_required`.
 	 * A step that failed after it began leaves its sequences unusable.
 	 *
 	 * @returns per chunk its wanted logits: (tokens, vocab), (1, vocab) or nothing
 	 */
 	async forward(chunks: readonly Chunk[]): Promise<Float32Array[]> {
 		for (const chunk of chunks) checkChunk(chunk, this.model);
+		for (const { sequence, tokens } of chunks) sequence.makeRoom(tokens.length);
 		const { embedding, layers, stopwatch } = this.#parts;
 		const { hidden, rmsEpsilon } = this.model.shape;
 		stopwatch.start();
-		const step = layOutStep(chunks, this.model.shape);
+		const step = layOutStep(chunks);
 		const residual = new Float32Array(step.count * hidden);
 		for (const [i, { tokens }] of chunks.entries()) {
 			await embedding.write(tokens, residual, step.spans[i]!.firstRow);
@@ -97,20 +106,13 @@ export class Decoder {
 		await this.#parts.close();
 	}
 
-	/** Projects all rows together, mixes sequence by sequence, projects back, and adds to the residual. */
+	/** Projects all rows, mixes them, projects back, and adds to the residual. */
 	async #addMixer(residual: Float32Array, rows: Float32Array, mixer: Mixer, step: Step): Promise<void> {
 		const { stopwatch } = this.#parts;
 		const projected = await mixer.input.multiply(rows, step.count);
-		for (const part of projected) requireFinite(part, "a projection into its mixer");
 		stopwatch.lap("matricesMs");
-		let mixed: Float32Array;
-		if (step.spans.length === 1) {
-			mixed = await mixer.mix(projected, step.spans[0]!);
-		} else {
-			mixed = new Float32Array(step.count * mixer.width);
-			for (const span of step.spans) mixed.set(await mixer.mix(projected, span), span.firstRow * mixer.width);
-		}
-		requireFinite(mixed, "the output of its mixer");
+		const mixed = new Float32Array(step.count * mixer.width);
+		mixer.mix(projected, step.spans, mixed);
 		stopwatch.lap("mixerMs");
 		const [output] = await mixer.output.multiply(mixed, step.count);
 		stopwatch.lap("matricesMs");

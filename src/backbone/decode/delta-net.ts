@@ -1,26 +1,34 @@
 import type { MatrixEngine, MatrixGroup } from "../../experts/matrices.ts";
-import {
-	type InferenceSession,
-	type MakeTensor,
-	openSession,
-	type Tensor,
-	tensorConstructor,
-} from "../../experts/onnxruntime.ts";
 import type { Model } from "../../model/model.ts";
-import { deltaNetGraph } from "../../model/onnx/delta-net-graph.ts";
 import type { ModelShape } from "../../model/shape.ts";
 import type { Mixer, MixerSpan } from "./mixer.ts";
-import type { DeltaNetState } from "./sequence.ts";
+import { copyIn, copyOut, forEachCall, layOutWork, type MixerCall } from "./mixer-calls.ts";
+import type { TextMemory } from "./text-memory.ts";
 
-/** The graph of all gated delta net layers, and the dimensions it runs with. */
-export interface DeltaNetGraph {
-	readonly session: InferenceSession;
-	readonly Tensor: MakeTensor;
-	readonly shape: ModelShape;
+/** What a layer remembers of a text: the last rows before the convolution (K-1, C), then one state (d, d) per value head. */
+export function deltaNetBytes({ deltaNet }: ModelShape): { readonly rows: number; readonly states: number } {
+	const { valueHeads, headDim, convKernel } = deltaNet;
+	return { rows: 4 * (convKernel - 1) * channelsOf(deltaNet), states: 4 * valueHeads * headDim ** 2 };
 }
 
-export async function openDeltaNetGraph(shape: ModelShape): Promise<DeltaNetGraph> {
-	return { session: await openSession(deltaNetGraph(shape)), Tensor: await tensorConstructor(), shape };
+/** The work space of a kernel call. */
+export function deltaNetWork({ deltaNet }: ModelShape) {
+	const { valueHeads, headDim } = deltaNet;
+	const [channels, width] = [channelsOf(deltaNet), valueHeads * headDim];
+	return layOutWork(0, {
+		mix: channels,
+		y: channels,
+		z: width,
+		read: width,
+		b: valueHeads,
+		a: valueHeads,
+		keep: valueHeads,
+		beta: valueHeads,
+	});
+}
+
+function channelsOf({ keyHeads, valueHeads, headDim }: ModelShape["deltaNet"]): number {
+	return (2 * keyHeads + valueHeads) * headDim;
 }
 
 /** Loads the gated delta net of one layer (qwen35moe.md section 3). */
@@ -28,71 +36,88 @@ export async function loadDeltaNet(
 	model: Model,
 	layer: number,
 	matrices: MatrixEngine,
-	graph: DeltaNetGraph,
+	memory: TextMemory,
 ): Promise<Mixer> {
-	const { weights } = model;
-	const { keyHeads, valueHeads, headDim, convKernel } = graph.shape.deltaNet;
-	const channels = (2 * keyHeads + valueHeads) * headDim;
+	const { weights, shape } = model;
 	const name = (tensor: string) => `blk.${layer}.${tensor}`;
-	const constant = async (tensor: string, dims: number[]) =>
-		new graph.Tensor("float32", await weights.floats(name(tensor)), dims);
-	const projections = ["attn_qkv", "attn_gate", "ssm_beta", "ssm_alpha"];
+	const constant = async (tensor: string) => memory.addConstant(await weights.floats(name(tensor)));
+	const conv = await weights.floats(name("ssm_conv1d.weight"));
 	const constants = {
-		conv: await constant("ssm_conv1d.weight", [channels, 1, convKernel]),
-		decay: await constant("ssm_a", [valueHeads]),
-		timeStep: await constant("ssm_dt.bias", [valueHeads]),
-		norm: await constant("ssm_norm.weight", [headDim]),
+		conv: memory.addConstant(transposed(conv, shape.deltaNet.convKernel)),
+		decay: await constant("ssm_a"),
+		timeStep: await constant("ssm_dt.bias"),
+		norm: await constant("ssm_norm.weight"),
 	};
+	const projections = ["attn_qkv", "attn_gate", "ssm_beta", "ssm_alpha"];
 	const input = await matrices.group(
 		name("mixer_in"),
 		await Promise.all(projections.map((tensor) => weights.matrix(name(`${tensor}.weight`)))),
 	);
 	const output = await matrices.group(name("mixer_out"), [await weights.matrix(name("ssm_out.weight"))]);
-	return new DeltaNet(graph, constants, layer, input, output);
+	return new DeltaNet(shape, layer, constants, input, output);
+}
+
+/** (n, columns) -> (columns, n) */
+function transposed(values: Float32Array, columns: number): Float32Array {
+	const rows = values.length / columns;
+	return values.map((_, i) => values[(i % rows) * columns + Math.floor(i / rows)]!);
+}
+
+/** Addresses of a layer's small weights, in every memory. */
+interface Constants {
+	/** (K, C) */
+	readonly conv: number;
+	/** (Nv) */
+	readonly decay: number;
+	/** (Nv) */
+	readonly timeStep: number;
+	/** (d) */
+	readonly norm: number;
 }
 
 class DeltaNet implements Mixer {
 	readonly input: MatrixGroup;
 	readonly output: MatrixGroup;
 	readonly width: number;
-	readonly #graph: DeltaNetGraph;
-	readonly #constants: Readonly<Record<string, Tensor>>;
+	readonly #shape: ModelShape;
 	readonly #layer: number;
+	readonly #constants: Constants;
+	readonly #work: ReturnType<typeof deltaNetWork>;
 
-	constructor(
-		graph: DeltaNetGraph,
-		constants: Readonly<Record<string, Tensor>>,
-		layer: number,
-		input: MatrixGroup,
-		output: MatrixGroup,
-	) {
-		this.#graph = graph;
-		this.#constants = constants;
+	constructor(shape: ModelShape, layer: number, constants: Constants, input: MatrixGroup, output: MatrixGroup) {
+		this.#shape = shape;
 		this.#layer = layer;
+		this.#constants = constants;
+		this.#work = deltaNetWork(shape);
 		this.input = input;
 		this.output = output;
-		this.width = graph.shape.deltaNet.valueHeads * graph.shape.deltaNet.headDim;
+		this.width = shape.deltaNet.valueHeads * shape.deltaNet.headDim;
 	}
 
-	async mix(projected: readonly Float32Array[], { sequence, firstRow, tokens }: MixerSpan): Promise<Float32Array> {
-		const { session, Tensor, shape } = this.#graph;
-		const { keyHeads, valueHeads, headDim } = shape.deltaNet;
-		const rowsOf = (index: number, width: number, dims: readonly number[]) =>
-			new Tensor("float32", projected[index]!.subarray(firstRow * width, (firstRow + tokens) * width), dims);
-		const channels = (2 * keyHeads + valueHeads) * headDim;
-		const memory = sequence.layers[this.#layer] as DeltaNetState;
-		const feeds = {
-			...this.#constants,
-			qkv: rowsOf(0, channels, [1, tokens, channels]),
-			z: rowsOf(1, this.width, [tokens * valueHeads, headDim]),
-			b: rowsOf(2, valueHeads, [1, tokens, valueHeads]),
-			a: rowsOf(3, valueHeads, [1, tokens, valueHeads]),
-			rows: memory.rows,
-			state: memory.state,
-		};
-		const results = await session.run(feeds, { y: null, newRows: null, newState: memory.state });
-		memory.rows = results.newRows!;
-		return results.y!.data as Float32Array;
+	mix(projected: readonly Float32Array[], spans: readonly MixerSpan[], mixed: Float32Array): void {
+		const { at } = this.#work;
+		const { valueHeads } = this.#shape.deltaNet;
+		forEachCall(spans, this.#layer, this.#work, (call) => {
+			copyIn(call, projected[0]!, channelsOf(this.#shape.deltaNet), at.mix);
+			copyIn(call, projected[1]!, this.width, at.z);
+			copyIn(call, projected[2]!, valueHeads, at.b);
+			copyIn(call, projected[3]!, valueHeads, at.a);
+			this.#compute(call);
+			copyOut(call, at.read, mixed, this.width);
+		});
+	}
+
+	#compute({ memory: { call }, spans, rows }: MixerCall): void {
+		const { at, table } = this.#work;
+		const { conv, decay, timeStep, norm } = this.#constants;
+		const { keyHeads, valueHeads, headDim, convKernel } = this.#shape.deltaNet;
+		const channels = channelsOf(this.#shape.deltaNet);
+		const states = deltaNetBytes(this.#shape).rows;
+		call.convolve(table, spans, at.mix, at.y, conv, channels, convKernel);
+		call.normaliseKeys(at.y, rows, channels, keyHeads, headDim);
+		call.openGates(at.a, at.b, decay, timeStep, rows, valueHeads, at.keep, at.beta);
+		call.deltaRule(table, spans, at.y, at.keep, at.beta, states, keyHeads, valueHeads, headDim, at.read);
+		call.gatedNorm(at.read, at.z, norm, rows * valueHeads, headDim, this.#shape.rmsEpsilon);
 	}
 
 	async close(): Promise<void> {

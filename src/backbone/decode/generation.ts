@@ -87,7 +87,7 @@ export class Generation {
 		return this.#finish !== null;
 	}
 
-	/** The next rows: a part of the prompt, cut the same way whoever else is decoded, or the last token. */
+	/** The next rows: a part of the prompt, or the last token. */
 	nextChunk(prefillChunk: number): Chunk {
 		const { prompt, logits = "none" } = this.#request;
 		if (this.#prefilled === prompt.length) {
@@ -118,6 +118,11 @@ export class Generation {
 
 	abort(): void {
 		this.#finish ??= "aborted";
+	}
+
+	/** Gives back what its sequence remembers. */
+	release(): void {
+		this.#sequence.release();
 	}
 
 	result(): GenerationResult {

@@ -1,5 +1,4 @@
 import type { MatrixGroup } from "../../experts/matrices.ts";
-import type { Rotation } from "./rotation.ts";
 import type { Sequence } from "./sequence.ts";
 
 /** The rows of one sequence within a step. */
@@ -9,7 +8,6 @@ export interface MixerSpan {
 	readonly firstRow: number;
 	/** How many rows it has. */
 	readonly tokens: number;
-	readonly rotation: Rotation;
 }
 
 /** What tells the tokens of a sequence about each other: a gated delta net, or gated attention. */
@@ -20,7 +18,11 @@ export interface Mixer {
 	readonly output: MatrixGroup;
 	/** Values per row between `mix` and `output`. */
 	readonly width: number;
-	/** (tokens, width) of one sequence, from the step's projected rows; updates what the sequence remembers. */
-	mix(projected: readonly Float32Array[], span: MixerSpan): Promise<Float32Array>;
+	/**
+	 * Mixes the rows of a step: `mixed` (rows, width) of `projected`, the input's matrices times those rows; updates what each
+	 * sequence remembers. A row's bits depend on the tokens before it in its sequence, and on nothing else.
+	 * Throws `non_finite`.
+	 */
+	mix(projected: readonly Float32Array[], spans: readonly MixerSpan[], mixed: Float32Array): void;
 	close(): Promise<void>;
 }

@@ -1,16 +1,15 @@
 import type { ExpertEngine } from "../../experts/engine.ts";
 import type { MatrixEngine } from "../../experts/matrices.ts";
-import { tensorConstructor } from "../../experts/onnxruntime.ts";
 import type { Clock } from "../../io/clock.ts";
 import type { Model } from "../../model/model.ts";
-import { loadAttention, openAttentionGraphs } from "./attention.ts";
+import { loadAttention } from "./attention.ts";
 import { Decoder, type Layer } from "./decoder.ts";
-import { loadDeltaNet, openDeltaNetGraph } from "./delta-net.ts";
+import { loadDeltaNet } from "./delta-net.ts";
 import { Embedding } from "./embedding.ts";
 import { loadExpertBlock } from "./expert-block.ts";
 import { LocalExperts } from "./local-experts.ts";
+import { openTextMemory } from "./open-text-memory.ts";
 import { RemoteLayers, type RemotePolicy } from "./remote-layers.ts";
-import { emptySequence } from "./sequence.ts";
 import { Stopwatch } from "./step-times.ts";
 
 /** What a decoder is made of. It closes neither the model nor the engines. */
@@ -23,24 +22,24 @@ export interface DecoderOptions {
 	readonly remote?: RemotePolicy;
 	/** Most bytes of experts kept loaded here. @default unlimited */
 	readonly memoryBytes?: number;
+	/** Most bytes that texts may remember. @default unlimited */
+	readonly textBytes?: number;
 }
 
 /** Loads everything of a model but its routed experts, which are loaded when they are used. Throws what model and engines throw. */
 export async function openDecoder({ model, matrices, ...options }: DecoderOptions): Promise<Decoder> {
 	const { shape, weights } = model;
-	const Tensor = await tensorConstructor();
 	const local = new LocalExperts(model, options.experts, options.memoryBytes);
 	const remote = options.remote ? new RemoteLayers(options.remote, local) : null;
 	const stopwatch = new Stopwatch(options.clock);
-	const deltaNet = await openDeltaNetGraph(shape);
-	const attention = await openAttentionGraphs(shape);
+	const memory = openTextMemory(shape, options.textBytes === undefined ? {} : { bytesMost: options.textBytes });
 	const layers: Layer[] = [];
 	for (let index = 0; index < shape.layers; index++) {
 		layers.push({
 			mixerNorm: await weights.floats(`blk.${index}.attn_norm.weight`),
 			mixer: shape.fullAttention[index]
-				? await loadAttention(model, index, matrices, attention)
-				: await loadDeltaNet(model, index, matrices, deltaNet),
+				? await loadAttention(model, index, matrices, memory)
+				: await loadDeltaNet(model, index, matrices, memory),
 			expertNorm: await weights.floats(`blk.${index}.post_attention_norm.weight`),
 			experts: await loadExpertBlock(model, index, matrices, { local, remote, stopwatch }),
 		});
@@ -56,14 +55,13 @@ export async function openDecoder({ model, matrices, ...options }: DecoderOption
 		local,
 		remote,
 		stopwatch,
-		newSequence: (id) => emptySequence(id, shape, Tensor),
+		memory,
 		async close() {
 			for (const { mixer, experts } of layers) {
 				await mixer.close();
 				await experts.close();
 			}
 			await head.close();
-			for (const session of [deltaNet.session, attention.single, attention.masked]) await session.release();
 		},
 	});
 }

@@ -55,7 +55,8 @@ export function requireFinite(values: Float32Array, where: string): void {
 	if (!allFinite(values)) throw nonFinite(where);
 }
 
-function nonFinite(where: string): KvasirError {
+/** The error of a value that is an infinity or NaN at the place `where`. */
+export function nonFinite(where: string): KvasirError {
 	return new KvasirError("non_finite", `Cannot decode: ${where} is not finite`, { facts: { where } });
 }
 

@@ -1,4 +1,4 @@
-import { expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { packagePath } from "../../io/built.ts";
 import { type DecodeRoom, openDecodeRoom } from "./decode-room.ts";
 import type { GenerationRequest } from "./generation.ts";
@@ -8,8 +8,8 @@ const tiny = packagePath("fixtures/tiny/kvasir-tiny-35moe-Q4_K_M.gguf");
 const prompt = [267, 270, 262, 374, 394, 371, 257]; // "The capital of France is"
 const answer = [337, 317, 256, 13]; // " Paris."
 
-async function open(scheduler = {}): Promise<DecodeRoom> {
-	const room = await openDecodeRoom({ home: "", model: tiny, engine: "f32", scheduler });
+async function open(scheduler = {}, more = {}): Promise<DecodeRoom> {
+	const room = await openDecodeRoom({ home: "", model: tiny, engine: "f32", scheduler, ...more });
 	onTestFinished(() => room.close());
 	return room;
 }
@@ -137,4 +137,40 @@ test("closing ends running and waiting texts as aborted", async () => {
 	await scheduler.close();
 	for (const { finish } of await Promise.all(texts)) expect(finish).toBe("aborted");
 	await expect(scheduler.generate(request())).rejects.toMatchObject({ code: "closed" });
+});
+
+test("what texts remember is given back when they end, are aborted, or their step failed", async () => {
+	const { scheduler, decoder } = await open({ activeMost: 5 });
+	const abort = new AbortController();
+	let most = 0;
+	const onToken = () => {
+		most = Math.max(most, decoder.bytesRemembered);
+	};
+	const texts = Array.from({ length: 12 }, (_, i) =>
+		i % 3 === 0
+			? scheduler.generate(request({ maxTokens: 200 }), {
+					signal: abort.signal,
+					onToken: () => i === 9 && abort.abort(),
+				})
+			: scheduler.generate(request(), { onToken }),
+	);
+	await Promise.all(texts);
+	expect(most).toBeGreaterThan(0);
+	expect(decoder.bytesRemembered).toBe(0);
+	const compute = vi.spyOn(decoder.local, "compute").mockRejectedValue(new Error("broken"));
+	await expect(Promise.all([scheduler.generate(request()), scheduler.generate(request())])).rejects.toThrow("broken");
+	compute.mockRestore();
+	expect(decoder.bytesRemembered).toBe(0);
+	expect(await scheduler.generate(request())).toMatchObject({ tokens: answer });
+});
+
+test("a text that nothing is left for ends with out_of_memory, the others go on", async () => {
+	const { scheduler, decoder } = await open({}, { textBytes: 5 * 2 ** 20 });
+	const long = Array.from({ length: 1500 }, (_, i) => i % 500);
+	const texts = [request(), request({ prompt: long }), request({ prompt: long }), request({ prompt: long })];
+	const [short, ...others] = await Promise.allSettled(texts.map((text) => scheduler.generate(text)));
+	expect(short).toMatchObject({ value: { tokens: answer } });
+	expect(others).toContainEqual({ status: "rejected", reason: expect.objectContaining({ code: "out_of_memory" }) });
+	expect(others).toContainEqual(expect.objectContaining({ status: "fulfilled" }));
+	expect(decoder.bytesRemembered).toBe(0);
 });

@@ -1,9 +1,10 @@
 import { KvasirError } from "../../errors.ts";
 import type { Decoder } from "./decoder.ts";
 import { checkRequest, Generation, type GenerationRequest, type GenerationResult } from "./generation.ts";
+import type { Chunk } from "./step.ts";
 
 export interface SchedulerOptions {
-	/** Prompt tokens of one text per step; part of what decides the bits of a long prompt's logits. @default 64 */
+	/** Prompt tokens of one text per step. @default 64 */
 	readonly prefillChunk?: number;
 	/** Texts decoded together. @default 16 */
 	readonly activeMost?: number;
@@ -74,8 +75,7 @@ export class Scheduler {
 			try {
 				await this.#step();
 			} catch (error) {
-				for (const job of this.#active.values()) job.reject(error);
-				this.#active.clear();
+				for (const generation of [...this.#active.keys()]) this.#fail(generation, error);
 			}
 		}
 		this.#running = null; // in the same turn as the last look at the waiting texts
@@ -106,15 +106,34 @@ export class Scheduler {
 	}
 
 	async #step(): Promise<void> {
-		const generations = [...this.#active.keys()];
-		const chunks = generations.map((generation) => generation.nextChunk(this.#options.prefillChunk));
+		const generations: Generation[] = [];
+		const chunks: Chunk[] = [];
+		for (const generation of this.#active.keys()) {
+			const chunk = generation.nextChunk(this.#options.prefillChunk);
+			try {
+				chunk.sequence.makeRoom(chunk.tokens.length);
+			} catch (error) {
+				this.#fail(generation, error); // the others go on
+				continue;
+			}
+			generations.push(generation);
+			chunks.push(chunk);
+		}
+		if (chunks.length === 0) return;
 		const logits = await this.#decoder.forward(chunks);
 		for (const [i, generation] of generations.entries()) generation.take(logits[i]!);
+	}
+
+	#fail(generation: Generation, error: unknown): void {
+		this.#active.get(generation)!.reject(error);
+		this.#active.delete(generation);
+		generation.release();
 	}
 
 	#retire(generation: Generation, job: Job): void {
 		if (!generation.finished) return;
 		this.#active.delete(generation);
+		generation.release();
 		job.resolve(generation.result());
 	}
 }

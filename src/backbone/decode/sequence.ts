@@ -1,64 +1,88 @@
 import { KvasirError } from "../../errors.ts";
-import type { MakeTensor, Tensor } from "../../experts/onnxruntime.ts";
 import type { ModelShape } from "../../model/shape.ts";
+import { attentionBytesPerToken } from "./attention.ts";
+import { deltaNetBytes } from "./delta-net.ts";
+import type { Block, TextMemory } from "./text-memory.ts";
 
-/** What a gated delta net layer remembers: its size does not depend on the length of the sequence. */
-export interface DeltaNetState {
-	/** (1, C, K-1): the last rows before the convolution. */
-	rows: Tensor;
-	/** (1, Nv, d, d): updated in place. */
-	readonly state: Tensor;
+/** What one layer remembers of a text. */
+export interface LayerState {
+	/** null: nothing yet. */
+	block: Block | null;
+	/** Attention: room for the keys and values of so many tokens. Delta net: 0, its block never grows. */
+	capacity: number;
 }
 
-/** Keys and values of every token so far: (length, kvHeads x headDim) each, in arrays that grow. */
-export interface AttentionCache {
-	k: Float32Array;
-	v: Float32Array;
-}
+/** Tokens an attention layer has room for at first; then the room is doubled. */
+const firstCapacity = 64;
 
-export type LayerState = DeltaNetState | AttentionCache;
-
-/** One text being decoded: how many tokens went in, and what each layer remembers of them. Cannot be rolled back. */
+/** One text being decoded: how many tokens went in, and what each layer remembers of them. Cannot be rolled back; must be released. */
 export class Sequence {
 	readonly id: number;
 	readonly layers: readonly LayerState[];
 	/** Tokens decoded so far. */
 	length = 0;
+	readonly #shape: ModelShape;
+	readonly #memory: TextMemory;
 
-	constructor(id: number, layers: readonly LayerState[]) {
+	/** A sequence without tokens. Throws `out_of_memory`. */
+	constructor(id: number, shape: ModelShape, memory: TextMemory) {
 		this.id = id;
-		this.layers = layers;
+		this.#shape = shape;
+		this.#memory = memory;
+		this.layers = shape.fullAttention.map(() => ({ block: null, capacity: 0 }));
+		const { rows, states } = deltaNetBytes(shape);
+		try {
+			for (const [layer, state] of this.layers.entries()) {
+				if (!shape.fullAttention[layer]) state.block = zeroed(memory.allocate(rows + states));
+			}
+		} catch (error) {
+			this.release();
+			throw error;
+		}
+	}
+
+	/** Makes room for `tokens` more. Throws `bounds` beyond the context, and `out_of_memory`; the sequence is then as it was. */
+	makeRoom(tokens: number): void {
+		const { contextLength, fullAttention } = this.#shape;
+		const needed = this.length + tokens;
+		if (needed > contextLength) {
+			throw new KvasirError("bounds", `Cannot decode: ${needed} tokens exceed the context of ${contextLength}`);
+		}
+		for (const [layer, state] of this.layers.entries()) {
+			if (fullAttention[layer] && needed > state.capacity) this.#grow(state, needed);
+		}
+	}
+
+	/** Gives back everything it remembers; it cannot be decoded any more. */
+	release(): void {
+		for (const state of this.layers) {
+			if (state.block) this.#memory.release(state.block);
+			state.block = null;
+			state.capacity = 0;
+		}
+	}
+
+	#grow(state: LayerState, needed: number): void {
+		const { contextLength } = this.#shape;
+		const capacity = Math.min(contextLength, Math.max(needed, 2 * state.capacity, firstCapacity));
+		const rowBytes = attentionBytesPerToken(this.#shape) / 2;
+		const larger = this.#memory.allocate(2 * capacity * rowBytes);
+		if (state.block) {
+			const { memory, at } = state.block;
+			for (const [from, to] of [
+				[at, larger.at],
+				[at + state.capacity * rowBytes, larger.at + capacity * rowBytes],
+			] as const) {
+				larger.memory.bytes.set(memory.bytes.subarray(from, from + this.length * rowBytes), to);
+			}
+			this.#memory.release(state.block);
+		}
+		state.block = larger;
+		state.capacity = capacity;
 	}
 }
 
-/** A sequence without tokens. */
-export function emptySequence(id: number, shape: ModelShape, Tensor: MakeTensor): Sequence {
-	const { keyHeads, valueHeads, headDim, convKernel } = shape.deltaNet;
-	const channels = (2 * keyHeads + valueHeads) * headDim;
-	const zeros = (dims: number[]) =>
-		new Tensor("float32", new Float32Array(dims.reduce((product, dim) => product * dim, 1)), dims);
-	const layers = shape.fullAttention.map((attention) =>
-		attention
-			? { k: new Float32Array(0), v: new Float32Array(0) }
-			: { rows: zeros([1, channels, convKernel - 1]), state: zeros([1, valueHeads, headDim, headDim]) },
-	);
-	return new Sequence(id, layers);
-}
-
-/** Makes room for `tokens` more tokens in a cache of rows of `width`, at least doubling it. Throws `bounds` beyond the context. */
-export function growCache(cache: AttentionCache, length: number, tokens: number, width: number, most: number): void {
-	const needed = length + tokens;
-	if (needed > most) {
-		throw new KvasirError("bounds", `Cannot decode: ${needed} tokens exceed the context of ${most}`);
-	}
-	if (needed * width <= cache.k.length) return;
-	const capacity = Math.min(most, Math.max(needed, 2 * (cache.k.length / width), 64));
-	cache.k = enlarged(cache.k, capacity * width);
-	cache.v = enlarged(cache.v, capacity * width);
-}
-
-function enlarged(values: Float32Array, length: number): Float32Array {
-	const larger = new Float32Array(length);
-	larger.set(values);
-	return larger;
+function zeroed(block: Block): Block {
+	block.memory.bytes.fill(0, block.at, block.at + block.bytes);
+	return block;
 }

@@ -1,6 +1,4 @@
-import type { ModelShape } from "../../model/shape.ts";
 import type { MixerSpan } from "./mixer.ts";
-import { rotationAt } from "./rotation.ts";
 import type { Sequence } from "./sequence.ts";
 
 /** Tokens that one sequence decodes in this step, after those it already holds. */
@@ -25,14 +23,12 @@ export interface Step {
 }
 
 /** Lays the chunks out as rows. */
-export function layOutStep(chunks: readonly Chunk[], shape: ModelShape): Step {
-	const { rotaryDims, ropeTheta } = shape.attention;
+export function layOutStep(chunks: readonly Chunk[]): Step {
 	const spans: MixerSpan[] = [];
 	const chunkOfRow: number[] = [];
 	const positionOfRow: number[] = [];
 	for (const [index, { sequence, tokens }] of chunks.entries()) {
-		const rotation = rotationAt(sequence.length, tokens.length, rotaryDims, ropeTheta);
-		spans.push({ sequence, firstRow: chunkOfRow.length, tokens: tokens.length, rotation });
+		spans.push({ sequence, firstRow: chunkOfRow.length, tokens: tokens.length });
 		for (let token = 0; token < tokens.length; token++) {
 			chunkOfRow.push(index);
 			positionOfRow.push(sequence.length + token);

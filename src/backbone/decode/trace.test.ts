@@ -8,7 +8,7 @@ import { openModel } from "../../model/open-model.ts";
 import { loadExpertBlock } from "./expert-block.ts";
 import { LocalExperts } from "./local-experts.ts";
 import { route } from "./router.ts";
-import { Sequence } from "./sequence.ts";
+import type { Sequence } from "./sequence.ts";
 import { layOutStep } from "./step.ts";
 import { Stopwatch } from "./step-times.ts";
 
@@ -36,8 +36,9 @@ test("every expert block of the traced prompt: the same experts, weights and sum
 	const matrices = await openF32Matrices();
 	const parts = { local: new LocalExperts(model, engine), remote: null, stopwatch: new Stopwatch(systemClock) };
 	const tokens: number[] = trace.tokens;
-	const sequence = new Sequence(1, []);
-	const step = layOutStep([{ sequence, tokens, wantLogits: "none", phase: "prefill" }], model.shape);
+	const step = layOutStep([
+		{ sequence: { id: 1, length: 0 } as Sequence, tokens, wantLogits: "none", phase: "prefill" },
+	]);
 	for (const [index, layer] of layers.entries()) {
 		const rows = await floats(layer.moeInput);
 		const router = await matrices.group("router", [await model.weights.matrix(`blk.${index}.ffn_gate_inp.weight`)]);

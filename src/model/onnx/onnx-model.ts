@@ -3,21 +3,16 @@ import { ProtobufWriter } from "./protobuf.ts";
 // ONNX models as values, and their encoding. Field numbers are those of onnx.proto3, IR version 10.
 
 /** Element types used here, with their TensorProto.DataType number. */
-const elementTypes = { float: 1, uint8: 2, int64: 7, bool: 9 } as const;
+const elementTypes = { float: 1, uint8: 2, int64: 7 } as const;
 export type ElementType = keyof typeof elementTypes;
 
 /** An attribute of a node; ONNX tells an integer 1 from a float 1. */
-export type Attribute =
-	| { readonly int: number }
-	| { readonly ints: readonly number[] }
-	| { readonly float: number }
-	| { readonly string: string };
+export type Attribute = { readonly int: number } | { readonly ints: readonly number[] } | { readonly float: number };
 
 export interface OnnxNode {
 	readonly op: string;
 	/** `com.microsoft` for onnxruntime's own operators; absent: ONNX. */
 	readonly domain?: "com.microsoft";
-	/** An empty name leaves an optional input out. */
 	readonly inputs: readonly string[];
 	readonly outputs: readonly string[];
 	readonly attributes?: Readonly<Record<string, Attribute>>;
@@ -99,11 +94,8 @@ function encodeAttribute(name: string, attribute: Attribute): ProtobufWriter {
 	const writer = new ProtobufWriter().string(1, name);
 	if ("float" in attribute) return writer.float(2, attribute.float).int(20, 1);
 	if ("int" in attribute) return writer.int(3, attribute.int).int(20, 2);
-	if ("ints" in attribute) {
-		for (const value of attribute.ints) writer.int(8, value);
-		return writer.int(20, 7);
-	}
-	return writer.string(4, attribute.string).int(20, 3);
+	for (const value of attribute.ints) writer.int(8, value);
+	return writer.int(20, 7);
 }
 
 function encodeConstant(constant: OnnxConstant): ProtobufWriter {

@@ -58,7 +58,8 @@ async function furnish(
 		...(settings.memoryBytes !== undefined && { memoryBytes: settings.memoryBytes }),
 		...(settings.textBytes !== undefined && { textBytes: settings.textBytes }),
 	});
-	const scheduler = new Scheduler(decoder, settings.scheduler);
+	const stepsMost = remoteLayers.length > 0 ? stepsWithWorkers : 1;
+	const scheduler = new Scheduler(decoder, { stepsMost, ...settings.scheduler });
 	return {
 		decoder,
 		scheduler,
@@ -76,6 +77,9 @@ async function furnish(
 		},
 	};
 }
+
+/** Steps under way where workers compute experts: enough that this thread and they have something to do while messages travel. */
+const stepsWithWorkers = 4;
 
 /** Laid out for the canonical kernels, weights take at most this many times their bytes in the file. */
 const layoutGrowth = 1.1;

@@ -1,4 +1,5 @@
 import { expect, onTestFinished, test, vi } from "vitest";
+import { EngineRemote } from "../../../test/support/engine-remote.ts";
 import { packagePath } from "../../io/built.ts";
 import { type DecodeRoom, openDecodeRoom } from "./decode-room.ts";
 import type { GenerationRequest } from "./generation.ts";
@@ -173,4 +174,42 @@ test("a text that nothing is left for ends with out_of_memory, the others go on"
 	expect(others).toContainEqual({ status: "rejected", reason: expect.objectContaining({ code: "out_of_memory" }) });
 	expect(others).toContainEqual(expect.objectContaining({ status: "fulfilled" }));
 	expect(decoder.bytesRemembered).toBe(0);
+});
+
+test("with workers, many texts are in several steps at once: one is computed while the experts of another are away", async () => {
+	const swarm = await EngineRemote.open(tiny);
+	onTestFinished(() => swarm.close());
+	const answer = swarm.request.bind(swarm);
+	const held: (() => void)[] = [];
+	// Nothing is answered before a second step has asked.
+	swarm.request = async (asked) => {
+		const answered = await answer(asked);
+		if (held.length === 0 && swarm.requests.length < 2) await new Promise<void>((release) => held.push(release));
+		else for (const release of held.splice(0)) release();
+		return answered;
+	};
+	const settings = { home: "", model: tiny, engine: "f32" } as const;
+	const scheduler = { activeMost: 64, stepsMost: 2 };
+	const room = await openDecodeRoom({ ...settings, scheduler, remote: { layers: "all" } }, swarm);
+	onTestFinished(() => room.close());
+	const requests = Array.from({ length: 64 }, (_, i) => request({ prompt: [i + 1, 270, 262], logits: "digest" }));
+	const together = await Promise.all(requests.map((each) => room.scheduler.generate(each)));
+	expect(swarm.requests.slice(0, 2).map(({ sequence }) => new Set(sequence).size)).toEqual([32, 32]);
+	const alone = (await open()).scheduler;
+	for (const i of [0, 31, 32, 63]) {
+		expect(await alone.generate(requests[i]!)).toEqual({ ...together[i], sequence: expect.any(Number) });
+	}
+});
+
+test("a step that fails takes its own texts with it, not those of another step", async () => {
+	const swarm = await EngineRemote.open(tiny);
+	onTestFinished(() => swarm.close());
+	const answer = swarm.request.bind(swarm);
+	swarm.request = (asked) => (asked.sequence.includes(1) ? Promise.reject(new Error("lost")) : answer(asked));
+	const settings = { home: "", model: tiny, engine: "f32", remote: { layers: "all" } } as const;
+	const room = await openDecodeRoom({ ...settings, scheduler: { activeMost: 64, stepsMost: 2 } }, swarm);
+	onTestFinished(() => room.close());
+	const texts = await Promise.allSettled(Array.from({ length: 64 }, () => room.scheduler.generate(request())));
+	expect(texts.map(({ status }) => status)).toEqual([...Array(32).fill("rejected"), ...Array(32).fill("fulfilled")]);
+	expect(room.decoder.bytesRemembered).toBe(0);
 });

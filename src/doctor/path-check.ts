@@ -26,6 +26,7 @@ export function pathCheck({ dial, identity, clock, random, idleMs = idleMsDefaul
 		name: "path",
 		async run(signal) {
 			const transport = await dial({ signal });
+			const dialledMs = clock.monotonic();
 			const { link } = await dialHandshake(transport, {
 				identity,
 				clock,
@@ -41,6 +42,7 @@ export function pathCheck({ dial, identity, clock, random, idleMs = idleMsDefaul
 					payout: bindPayout(identity, identity.publicKey),
 				},
 			});
+			const handshakeMs = clock.monotonic() - dialledMs;
 			let said: string | null = null;
 			link.onMessage = (message) => {
 				if (message.kind === "bye") said = message.code;
@@ -51,8 +53,11 @@ export function pathCheck({ dial, identity, clock, random, idleMs = idleMsDefaul
 			const tripMs = link.roundTripMs;
 			link.close(closeCodes.normal, "doctor");
 			if (said !== null) {
+				// `engine_class`: this is no worker, and a backbone has no use for it; it has been reached all the same.
 				const found =
-					said === "key_in_use" ? "a worker of this home serves over it now" : `a backbone answers (${said})`;
+					said === "key_in_use"
+						? "a worker of this home serves over it now"
+						: `a backbone answers, handshake in ${handshakeMs.toFixed(0)} ms`;
 				return { state: "ok", found };
 			}
 			if (end !== null) {

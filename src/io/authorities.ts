@@ -1,3 +1,4 @@
+import { X509Certificate } from "node:crypto";
 import { rootCertificates } from "node:tls";
 import { KvasirError } from "../errors.ts";
 import { readSmallFile } from "./files.ts";
@@ -32,8 +33,22 @@ export async function readAuthorities(options: { env: Environment; file?: string
 	if (own === null) {
 		throw new KvasirError("file_missing", `Cannot read the certificate authority ${file}: no such file`);
 	}
-	if (!own.includes("-----BEGIN CERTIFICATE-----")) {
-		throw new KvasirError("bad_file", `Cannot read the certificate authority ${file}: no PEM certificate in it`);
+	// One by one: what OpenSSL cannot read among the trusted it leaves out without a word.
+	const certificates = own.toString("latin1").match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? [];
+	if (certificates.length === 0) throw badAuthority(file, "no PEM certificate in it");
+	for (const certificate of certificates) {
+		try {
+			new X509Certificate(certificate);
+		} catch (cause) {
+			throw badAuthority(file, "a certificate in it is damaged", cause);
+		}
 	}
 	return [...authorities, own.toString("utf8")];
+}
+
+function badAuthority(file: string, state: string, cause?: unknown): KvasirError {
+	return new KvasirError("bad_file", `Cannot read the certificate authority ${file}: ${state}`, {
+		cause,
+		hint: `A PEM file has lines of BEGIN CERTIFICATE; from DER: openssl x509 -inform der -in ${file} -out ca.pem`,
+	});
 }

@@ -106,7 +106,12 @@ export interface Refused {
  * The error of an answer that is not 101. `facts.reason` is the gateway's own word, absent where something else answered;
  * `facts.retryAfterMs` where a time was named, `facts.offsetSeconds` for a clock it calls wrong.
  */
-export function upgradeError(where: string, { status, headers, body }: Refused, nowSeconds: number): KvasirError {
+export function upgradeError(
+	where: string,
+	{ status, headers, body }: Refused,
+	nowSeconds: number,
+	action: "join at" | "fetch from" = "join at",
+): KvasirError {
 	const reason = wordOf(body);
 	const facts = { status, retryAfterMs: retryAfterMs(headers["retry-after"]), ...(reason && { reason }) };
 	const serverSeconds = Number(headers["x-kvasir-time"]);
@@ -123,7 +128,7 @@ export function upgradeError(where: string, { status, headers, body }: Refused, 
 	}
 	const [code, state, hint]: Meaning = reason ? refusalWords[reason]! : meaningOfStatus(status, headers.location);
 	const said = reason ? `HTTP ${status} ${reason}` : `HTTP ${status}`;
-	return new KvasirError(code, `Cannot join at ${where}: ${state} (${said})`, { hint, facts });
+	return new KvasirError(code, `Cannot ${action} ${where}: ${state} (${said})`, { hint, facts });
 }
 
 /** The gateway's word in `{"error":{"code"}}`; null where the body is not a gateway's. */

@@ -71,7 +71,7 @@ export function createSliceClient(parts: SliceClientParts): SliceClient {
 			if (statusCode !== 200 && statusCode !== 206 && statusCode !== 416) {
 				stall.stop();
 				const refused = { status: statusCode, headers: response.headers, body: await readRefusal(body, clock) };
-				throw upgradeError(origin.host, refused, clock.now() / 1000);
+				throw upgradeError(origin.host, refused, clock.now() / 1000, "fetch from");
 			}
 			const range = /^bytes (\d{1,15})-/.exec(String(response.headers["content-range"] ?? ""));
 			return { status: statusCode, start: statusCode === 206 ? Number(range?.[1] ?? Number.NaN) : 0, body: read(body) };

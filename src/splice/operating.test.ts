@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { expect, it } from "vitest";
 import { packagePath } from "../io/built.ts";
+import { closeCodes } from "../protocol/messages.ts";
 import { spliceLimits } from "./limits.ts";
 import { refusalReasons } from "./refusals.ts";
 
@@ -21,4 +22,10 @@ it("docs/operating.md lists every bound with its value, and no other", () => {
 		.filter(([, bound]) => /^`\w+`$/.test(bound ?? ""))
 		.map(([, bound, value]) => [bound, Number(value)]);
 	expect(listed).toEqual(Object.entries(spliceLimits).map(([bound, value]) => [`\`${bound}\``, value]));
+});
+
+it("docs/operating.md lists every close code, and no other", () => {
+	const from = rows.findIndex(([, code]) => code === "code");
+	const listed = rows.slice(from + 2).flatMap(([, code]) => (/^\d{4}$/.test(code ?? "") ? [Number(code)] : []));
+	expect(listed).toEqual(Object.values(closeCodes).sort((a, b) => a - b));
 });

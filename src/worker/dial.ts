@@ -9,6 +9,7 @@ import type { Link } from "../protocol/link.ts";
 import { closeCodes, type WelcomeBody } from "../protocol/messages.ts";
 import type { Dialer } from "./dialer.ts";
 import type { WorkerHome } from "./home.ts";
+import { byeEnding, type Ending, endingOf, saidGoodbye } from "./link-endings.ts";
 import type { ServeEnd, Serving } from "./serve.ts";
 import type { WorkerEvent } from "./worker-event.ts";
 
@@ -47,9 +48,6 @@ const firstContactFatal = new Set([
 	"model_missing",
 	"usage",
 ]);
-
-/** What is told with the wait before the next dial. */
-type Ending = Omit<Extract<WorkerEvent, { event: "disconnected" }>, "event" | "redialInMs">;
 
 /** Keeps one link to one backbone: dials, serves, and dials again. */
 export class DialLoop {
@@ -147,7 +145,7 @@ export class DialLoop {
 		if (end.kind !== "stale_epoch") this.#staleInARow = 0;
 		if (end.kind === "bye") {
 			if (end.retryAfterMs === 0) throw saidGoodbye(end.code, end.text);
-			await this.#pause(end.retryAfterMs, { code: end.code, message: end.text, hint: null, reason: null });
+			await this.#pause(end.retryAfterMs, byeEnding(end.code, end.text));
 		} else if (end.kind === "stale_epoch") {
 			this.#epochAtLeast = end.epoch + 1;
 			// The home was restored from a backup, say: jump past it once, at once; if that does not help, as any failure.
@@ -185,28 +183,4 @@ export class DialLoop {
 		this.#wake = new AbortController();
 		this.#backoff = noFailures;
 	}
-}
-
-function endingOf(closeCode: number, reason: string): Ending {
-	const message = `the connection ended (${closeCode}${reason === "" ? "" : ` ${reason}`})`;
-	if (closeCode === closeCodes.takenOver) {
-		const hint = "Another process serves under this home's key; give each a --home of its own";
-		return { code: "taken_over", message, hint, reason: null };
-	}
-	return { code: closeCode === closeCodes.deadPeer ? "dead_peer" : "closed", message, hint: null, reason: null };
-}
-
-function saidGoodbye(code: string, text: string): KvasirError {
-	if (code === "key_in_use") return new KvasirError("key_in_use", `Cannot serve: ${text}`);
-	if (code === "self_check") {
-		return new KvasirError("version", `Cannot serve: ${text}`, {
-			hint: "This Kvasir and the backbone's have different kernels: update the older of the two",
-		});
-	}
-	if (code === "engine_class") {
-		return new KvasirError("not_admitted", `Cannot serve: ${text}`, {
-			hint: "Join with --engine canonical, or ask the backbone's operator to take this one (backbone dispatch --accept)",
-		});
-	}
-	return new KvasirError("closed", `Cannot go on serving: the backbone said goodbye for good (${code}: ${text})`);
 }

@@ -1,6 +1,7 @@
 import type { DecodeSettings } from "../backbone/decode/decode-messages.ts";
 import { type DecodeRoom, openDecodeRoom } from "../backbone/decode/decode-room.ts";
 import { greedy } from "../backbone/decode/sampler.ts";
+import type { SchedulerOptions } from "../backbone/decode/scheduler.ts";
 import type { StepTimes } from "../backbone/decode/step-times.ts";
 import type { RemoteExperts } from "../backbone/remote.ts";
 import type { Clock } from "../io/clock.ts";
@@ -42,7 +43,8 @@ export interface DecodeBench {
 
 /** Measures decoding: milliseconds a step and where they go, for several batch sizes, local and (when there is a swarm) remote. */
 export async function benchDecode(options: DecodeBenchOptions): Promise<DecodeBench> {
-	const { settings, prompt, clock, remote } = options;
+	const { prompt, clock, remote } = options;
+	const settings = { ...options.settings, scheduler: allAtOnce(options.batches ?? [1]) };
 	const measurements: DecodeMeasurement[] = [];
 	const local = await openDecodeRoom(settings);
 	try {
@@ -51,7 +53,7 @@ export async function benchDecode(options: DecodeBenchOptions): Promise<DecodeBe
 		await generate(local, options, 1, 1);
 		const prefillMs = clock.monotonic() - startMs;
 		for (const batch of options.batches ?? [1]) measurements.push(await measureDecode(local, options, "local", batch));
-		if (remote) measurements.push(...(await measureRemote(options, remote)));
+		if (remote) measurements.push(...(await measureRemote({ ...options, settings }, remote)));
 		return {
 			model: local.facts.name,
 			engineClass: local.facts.engineClass,
@@ -63,6 +65,12 @@ export async function benchDecode(options: DecodeBenchOptions): Promise<DecodeBe
 	} finally {
 		await local.close();
 	}
+}
+
+/** Room for all texts of the largest batch. */
+export function allAtOnce(batches: readonly number[]): SchedulerOptions {
+	const most = Math.max(16, ...batches);
+	return { activeMost: most, waitingMost: most };
 }
 
 async function measureRemote(

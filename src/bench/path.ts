@@ -2,7 +2,14 @@ import type { DecodeSettings } from "../backbone/decode/decode-messages.ts";
 import { type DecodeRoom, openDecodeRoom } from "../backbone/decode/decode-room.ts";
 import type { RemoteExperts } from "../backbone/remote.ts";
 import type { WorkerSnapshot } from "../backbone/snapshot.ts";
-import { type DecodeBenchOptions, type DecodeMeasurement, measureDecode, tokensOf, warmUp } from "./decode.ts";
+import {
+	allAtOnce,
+	type DecodeBenchOptions,
+	type DecodeMeasurement,
+	measureDecode,
+	tokensOf,
+	warmUp,
+} from "./decode.ts";
 
 export interface PathBenchOptions extends Omit<DecodeBenchOptions, "remote" | "batches"> {
 	/** What the path adds to a round trip, measured (delay-relay.ts). */
@@ -46,10 +53,8 @@ const tries = 3;
  */
 export async function benchPath(options: PathBenchOptions): Promise<PathBench> {
 	const { settings, batches, rttMs } = options;
-	const most = Math.max(16, ...batches);
 	const open = (remote?: DecodeSettings["remote"]) => {
-		const scheduler = { activeMost: most, waitingMost: most };
-		return openDecodeRoom({ ...settings, scheduler, ...(remote && { remote }) }, counted.remote);
+		return openDecodeRoom({ ...settings, scheduler: allAtOnce(batches), ...(remote && { remote }) }, counted.remote);
 	};
 	const counted = countedRemote(options.remote);
 	const run = async (room: DecodeRoom, remoteLayers: number, batch: number): Promise<Measured> => {

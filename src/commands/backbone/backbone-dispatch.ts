@@ -43,10 +43,11 @@ export const backboneDispatchCommand = defineCommand({
 		requireRemote: toggle("--require-remote", "fail rather than compute an expert here"),
 		prefill: value(
 			"--prefill <where>",
-			"where the prompt's rows are computed",
+			"where the prompt's rows are computed; auto: here, where every expert is",
 			oneOf("local", "remote", "auto"),
 			"auto",
 		),
+		texts: value("--texts <n>", "most texts decoded together; others wait", count(1, 1024), 16),
 		wait: value("--wait <seconds>", "wait this long for workers to hold every expert", count(0, 86_400), 10),
 	},
 	example: 'kvasir backbone dispatch --hub 127.0.0.1:7301 --prompt "The capital of France is"',
@@ -69,6 +70,7 @@ export const backboneDispatchCommand = defineCommand({
 					engine,
 					threads,
 					...(memory && { memoryBytes: memory }),
+					scheduler: { activeMost: options.texts },
 					remote,
 				},
 				{

@@ -1,6 +1,15 @@
 import { describe, expect, it } from "vitest";
-import { dialWorker, eventually, nextMessage, startSpliceSwarm, testKey } from "../../test/support/splice-swarm.ts";
+import { startParkedBackbone } from "../../test/support/parked-backbone.ts";
+import {
+	dialWorker,
+	eventually,
+	nextMessage,
+	realParts,
+	startSpliceSwarm,
+	testKey,
+} from "../../test/support/splice-swarm.ts";
 import { addressOf } from "../io/base58.ts";
+import { webSocketDialer } from "../worker/dialer.ts";
 
 describe("a worker spliced through gateway and hub to a parked backbone", () => {
 	it("exchanges messages of 1 B to 1 MiB both ways, byte for byte", async () => {
@@ -51,5 +60,21 @@ describe("a worker spliced through gateway and hub to a parked backbone", () => 
 			worker.terminate();
 		}
 		expect(workers).toHaveLength(8);
+	});
+});
+
+describe("a hub where backbones of two models park", () => {
+	it("ties a worker to the model it names, and tells one that names none to name one", async () => {
+		await using swarm = await startSpliceSwarm();
+		const other = await startParkedBackbone({ hub: swarm.hub.relay, identity: testKey(200), model: "other" });
+		const dial = (model?: string) =>
+			webSocketDialer({ url: `ws://${swarm.host}`, identity: testKey(1), model, ...realParts })({});
+		await expect(dial()).rejects.toMatchObject({ code: "usage", facts: { status: 409, reason: "model_needed" } });
+		const [here, there] = [await dial("tiny"), await dial("other")];
+		expect(swarm.backbone.requests.map(({ url }) => url)).toEqual(["/v1/relay?model=tiny"]);
+		expect(other.requests.map(({ url }) => url)).toEqual(["/v1/relay?model=other"]);
+		here.terminate();
+		there.terminate();
+		await other.close();
 	});
 });

@@ -49,7 +49,7 @@ const saying = (bytes: string) =>
 
 describe("what a worker is told of a gateway's refusal", () => {
 	it("is a sentence for each word that a gateway says, and for no other", () => {
-		const hubsOwn = /^(park|parked_full|none_parked|waiting_full|model_needed|backbone_\w+|closing)$/;
+		const hubsOwn = /^(park|parked_full|none_parked|waiting_full|backbone_\w+|closing)$/;
 		const told = Object.keys(refusalReasons).filter((word) => !hubsOwn.test(word));
 		expect(Object.keys(refusalWords).sort()).toEqual(told.sort());
 	});
@@ -59,6 +59,7 @@ describe("what a worker is told of a gateway's refusal", () => {
 		["hub_timeout", "refused", "does not reach its hub"],
 		["hub_refused", "refused", "do not believe each other"],
 		["no_backbone", "refused", "no backbone is ready there"],
+		["model_needed", "usage", "several models"],
 		["draining", "refused", "restarting"],
 		["signature", "auth", "another host"],
 		["invite_missing", "not_admitted", "with an invite"],

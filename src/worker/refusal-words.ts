@@ -74,6 +74,11 @@ export const refusalWords: Readonly<Record<string, Meaning>> = {
 		"the gateway reaches its hub, but no backbone is ready there for this worker",
 		`Is the swarm's backbone running, for this model? ${again}`,
 	],
+	model_needed: [
+		"usage",
+		"several models are served behind this gateway",
+		"Say which one: --swarm-model NAME; its operator knows their names",
+	],
 	not_ready: [
 		"refused",
 		"nobody is ready to send this model's experts",

@@ -1,13 +1,14 @@
 import { modelOptions } from "../model/model-options.ts";
 import { defineCommand } from "../program/command.ts";
 import { list, type OptionValues, toggle, value } from "../program/options.ts";
-import { address, byteSize, gpuDevice, heldRange, path, text } from "../program/readers.ts";
+import { address, byteSize, gpuDevice, heldRange, modelName, path, text } from "../program/readers.ts";
 import { untilStopped } from "../program/until-stopped.ts";
 import { ownAddresses, watchNetwork } from "./watch-network.ts";
 
 const options = {
 	...modelOptions,
 	model: value("--model <name|path>", "serve from this model; without it experts come over the gateway", text),
+	swarmModel: value("--swarm-model <name>", "the model to serve, where several are behind the gateway", modelName),
 	cache: value("--cache <size>", "most bytes of fetched experts kept on disk; twice the memory without it", byteSize),
 	hold: list(
 		"--hold <layers:first-last>",

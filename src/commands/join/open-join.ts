@@ -83,6 +83,7 @@ export async function openJoin(
 				dial: webSocketDialer({
 					url: target.url,
 					identity,
+					model: options.swarmModel,
 					clock,
 					random,
 					insecure: options.insecure,

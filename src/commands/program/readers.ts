@@ -1,10 +1,15 @@
 import { isIP } from "node:net";
 import { base58 } from "@scure/base";
+import { isModelName } from "../../splice/targets.ts";
 import type { Reader } from "./options.ts";
 
 // What the texts of options mean. Each reader says in words what it expects; none of them touches the disk or the network.
 
 export const text: Reader<string> = { expected: "a text", read: (input) => input };
+export const modelName: Reader<string> = {
+	expected: "a model's name: letters, digits, '.', '_' and '-'",
+	read: (input) => (isModelName(input) ? input : undefined),
+};
 export const path: Reader<string> = { expected: "a path", read: (input) => input || undefined };
 
 /** A whole number in [min, max]. */

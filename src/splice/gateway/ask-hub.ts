@@ -8,7 +8,7 @@ import { type Admitted, hubRequest } from "../hub-request.ts";
 import { spliceLimits } from "../limits.ts";
 import type { ListenAddress } from "../listener.ts";
 import { dial, type OutgoingAnswer, request as send } from "../outgoing.ts";
-import { later, type Refusal } from "../refusals.ts";
+import { later, type Refusal, refusalReasons } from "../refusals.ts";
 import type { WorkerTarget } from "../targets.ts";
 import type { Admitter } from "./admit.ts";
 import type { GatewayMetrics } from "./gateway-metrics.ts";
@@ -63,7 +63,8 @@ export async function askHub(
 /** A slice's 503 may be the backbone's, and one backbone of several that is asked for by name may well be away: neither is the hub's. */
 function note(refusal: Refusal | null, { backbone }: WorkerTarget, hubWatch: HubWatch): void {
 	const reason = refusal?.reason ?? null;
-	if (reason === "not_ready" || (reason === "no_backbone" && backbone !== "")) hubWatch.seen();
+	if (reason === "not_ready" || reason === "model_needed" || (reason === "no_backbone" && backbone !== ""))
+		hubWatch.seen();
 	else hubWatch.answered(reason);
 }
 
@@ -72,6 +73,7 @@ function hubRefusal(answer: OutgoingAnswer, { kind }: WorkerTarget, { random, lo
 	answer.socket.destroy();
 	if (answer.kind === "switched") return { reason: "hub_accept" };
 	const { statusCode } = answer.response;
+	if (statusCode === refusalReasons.model_needed) return { reason: "model_needed" };
 	if (statusCode === 503) return later(kind === "relay" ? "no_backbone" : "not_ready", random);
 	log.error({ status: statusCode }, "the hub refused: is the secret the same, and are the clocks?");
 	return { reason: "hub_refused" };

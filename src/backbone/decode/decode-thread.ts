@@ -4,7 +4,7 @@ import type { RemoteAnswer, RemoteRequest } from "../remote.ts";
 import { type FromDecodeThread, movable, type ToDecodeThread } from "./decode-messages.ts";
 import { type DecodeRoom, openDecodeRoom } from "./decode-room.ts";
 
-// The entry of the decode thread. onnxruntime and the kernels block it; sockets live elsewhere.
+// The entry of the decode thread. The kernels, and onnxruntime for other engines, block it; sockets live elsewhere.
 
 type Call = Extract<ToDecodeThread, { call: unknown }>;
 

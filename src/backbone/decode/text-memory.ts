@@ -132,8 +132,9 @@ export class TextMemory {
 function addressIn(arena: Arena, bytes: number): number | null {
 	try {
 		return arena.allocate(bytes).at;
-	} catch {
-		return null;
+	} catch (error) {
+		if (error instanceof KvasirError && error.code === "out_of_memory") return null;
+		throw error;
 	}
 }
 

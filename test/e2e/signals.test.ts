@@ -22,7 +22,7 @@ describe("a command that started others, told to end", () => {
 			const args = ["demo", "--tokens", "1024", "--json"];
 			const child = startCli(args, { env: { TMPDIR: folder } });
 			const result = resultOf(child, args, 60_000);
-			await until(async () => (await processesNaming(folder)).length >= running, `${running} processes`);
+			await until(async () => (await processesNaming(folder)).length >= running, `${running} processes`, 60_000);
 			const started = Date.now();
 			for (const signal of signals) child.kill(signal);
 			expect(await result).toMatchObject({ code, stdout: "" });

@@ -26,12 +26,17 @@ export interface ComputeQueueParts {
 	readonly concurrency?: number;
 }
 
-/** First come, first served, within the agreed limits; what was cancelled or is past its deadline is never computed. */
+/**
+ * First come, first served, within the agreed limits, in which what was cancelled no longer counts, here as at the backbone; what is
+ * past its deadline is never begun.
+ */
 export class ComputeQueue {
 	readonly #parts: ComputeQueueParts;
 	readonly #waiting: Job[] = [];
 	readonly #jobs = new Map<number, Job>();
 	#computing = 0;
+	/** Of the jobs that count. */
+	#dispatches = 0;
 	#bytes = 0;
 
 	constructor(parts: ComputeQueueParts) {
@@ -47,10 +52,11 @@ export class ComputeQueue {
 	add(dispatch: Dispatch, done: (computed: Computed) => void): Refusal | null {
 		const { limits, hidden, clock } = this.#parts;
 		const bytes = bytesBothWays(dispatch, hidden);
-		if (this.#jobs.size >= limits.dispatchesMax) return { code: "overloaded", text: `${this.#jobs.size} dispatches` };
+		if (this.#dispatches >= limits.dispatchesMax) return { code: "overloaded", text: `${this.#dispatches} dispatches` };
 		if (this.#bytes + bytes > limits.inFlightBytesMax) return { code: "overloaded", text: `${this.#bytes} bytes` };
 		const job = { dispatch, bytes, arrivedMs: clock.monotonic(), done, cancelled: false };
 		this.#jobs.set(dispatch.id, job);
+		this.#dispatches++;
 		this.#bytes += bytes;
 		this.#waiting.push(job);
 		this.#pump();
@@ -60,8 +66,9 @@ export class ComputeQueue {
 	/** One that waits is refused at once; one that is being computed is answered all the same while its deadline lasts: it is paid. */
 	cancel(id: number): void {
 		const job = this.#jobs.get(id);
-		if (job === undefined) return;
+		if (job === undefined || job.cancelled) return;
 		job.cancelled = true;
+		this.#free(job);
 		const waiting = this.#waiting.indexOf(job);
 		if (waiting === -1) return;
 		this.#waiting.splice(waiting, 1);
@@ -72,6 +79,7 @@ export class ComputeQueue {
 	clear(): void {
 		this.#waiting.length = 0;
 		this.#jobs.clear();
+		this.#dispatches = 0;
 		this.#bytes = 0;
 	}
 
@@ -118,8 +126,13 @@ export class ComputeQueue {
 		// Cleared meanwhile, or its id taken by a later session's job: nobody waits for it.
 		if (this.#jobs.get(job.dispatch.id) !== job) return;
 		this.#jobs.delete(job.dispatch.id);
-		this.#bytes -= job.bytes;
+		if (!job.cancelled) this.#free(job);
 		job.done(computed);
+	}
+
+	#free({ bytes }: Job): void {
+		this.#dispatches--;
+		this.#bytes -= bytes;
 	}
 }
 

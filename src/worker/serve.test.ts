@@ -171,6 +171,19 @@ describe("serveLink()", () => {
 		expect(arrived).toMatchObject([{ kind: "partials", id: 1 }]);
 	});
 
+	it("has room for another as soon as one is cancelled, computed or not, as the backbone counts", async () => {
+		const engine = gated(plainEngine());
+		const { backbone, arrived } = await scene(engine);
+		for (let id = 1; id <= 3; id++) backbone.send(dispatch(id, [row()], [[0, 1]]));
+		for (const id of [1, 1, 3]) backbone.send({ kind: "cancel", id });
+		for (let id = 4; id <= 6; id++) backbone.send(dispatch(id, [row()], [[0, 1]]));
+		await settle();
+		expect(refusals(arrived)).toEqual([
+			[3, "cancelled"],
+			[6, "overloaded"],
+		]);
+	});
+
 	it("refuses one that still waits as soon as it is cancelled", async () => {
 		const engine = gated(plainEngine());
 		const { backbone, arrived } = await scene(engine);

@@ -143,13 +143,29 @@ describe("ExpertKeeper", () => {
 		expect(keeper.held.ranges()).toEqual([{ layer: 0, first: 0, count: 4 }]);
 	});
 
-	it("drops everything for another model, and loads of it what is wanted", async () => {
-		const { keeper, assign } = await startScene();
+	it("drops everything for another model, in the engine too, and what is on its way when that comes", async () => {
+		const engine = plainEngine();
+		const load = engine.load.bind(engine);
+		let goOn: (() => void) | null = null;
+		Object.assign(engine, {
+			async load(...which: Parameters<typeof load>) {
+				if (which[0] === 1) await new Promise<void>((resolve) => (goOn = resolve));
+				await load(...which);
+			},
+		});
+		const { keeper, assign, failures } = await startScene({ engine });
 		keeper.meet(backbone.publicKey, facts);
 		assign({ layer: 0, first: 0, count: 4 });
 		await until(() => keeper.held.count === 4, "four experts");
+		assign({ layer: 0, first: 0, count: 4 }, { layer: 1, first: 0, count: 1 });
+		await until(() => goOn !== null, "the fifth to be loaded");
 		keeper.meet(backbone.publicKey, { ...facts, modelId: bytes(32, 77) });
 		expect([keeper.held.count, keeper.modelId]).toEqual([0, bytes(32, 77)]);
+		goOn!();
+		await until(() => engine.bytesHeld === 0, "the engine to be empty");
+		// The new model's manifest is of the old one: that ends it, after the old one's experts.
+		await until(() => failures.length === 1, "the end");
+		expect([keeper.held.count, engine.bytesHeld]).toEqual([0, 0]);
 	});
 
 	it("believes no manifest that another key signed, and none of another geometry", async () => {

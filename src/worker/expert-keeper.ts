@@ -119,7 +119,11 @@ export class ExpertKeeper {
 		const wanted = hold?.(model) ?? [];
 		this.#model = model;
 		this.#source.forget();
-		for (const [layer, expert] of [...expertsOf(this.held.ranges())]) this.held.delete(layer, expert);
+		const others = [...expertsOf(this.held.ranges())];
+		for (const [layer, expert] of others) this.held.delete(layer, expert);
+		this.#changing = this.#changing.then(async () => {
+			for (const [layer, expert] of others) await this.#parts.engine.unload(layer, expert);
+		});
 		this.#want(wanted);
 	}
 

@@ -72,6 +72,11 @@ async function loadOne(layer: number, expert: number, signal: AbortSignal, optio
 		if (error instanceof KvasirError && error.code === "out_of_memory") return false;
 		throw error;
 	}
+	if (signal.aborted) {
+		// It may be of a model or manifest that counts no more.
+		await engine.unload(layer, expert);
+		throw signal.reason;
+	}
 	held.add(layer, expert);
 	onLoaded?.();
 	return true;

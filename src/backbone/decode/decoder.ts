@@ -77,9 +77,22 @@ export class Decoder {
 	async forward(chunks: readonly Chunk[]): Promise<Float32Array[]> {
 		for (const chunk of chunks) checkChunk(chunk, this.model);
 		for (const { sequence, tokens } of chunks) sequence.makeRoom(tokens.length);
+		const { stopwatch } = this.#parts;
+		stopwatch.start();
+		try {
+			return await this.#decode(chunks);
+		} finally {
+			stopwatch.stop();
+		}
+	}
+
+	async close(): Promise<void> {
+		await this.#parts.close();
+	}
+
+	async #decode(chunks: readonly Chunk[]): Promise<Float32Array[]> {
 		const { embedding, layers, stopwatch } = this.#parts;
 		const { hidden, rmsEpsilon } = this.model.shape;
-		stopwatch.start();
 		const step = layOutStep(chunks);
 		const residual = new Float32Array(step.count * hidden);
 		for (const [i, { tokens }] of chunks.entries()) {
@@ -100,10 +113,6 @@ export class Decoder {
 		}
 		for (const { sequence, tokens } of chunks) sequence.length += tokens.length;
 		return this.#logits(residual, step);
-	}
-
-	async close(): Promise<void> {
-		await this.#parts.close();
 	}
 
 	/** Projects all rows, mixes them, projects back, and adds to the residual. */

@@ -18,7 +18,7 @@ export interface StepTimes {
 	restMs: number;
 }
 
-/** Adds the time since the last lap to one of the times. */
+/** Adds the time since the last lap, of whichever step, to one of the times: of several steps under way no moment counts twice. */
 export class Stopwatch {
 	readonly times: StepTimes = {
 		mixerMs: 0,
@@ -31,15 +31,21 @@ export class Stopwatch {
 	};
 	readonly #clock: Pick<Clock, "monotonic">;
 	#lapStart: number;
+	#underWay = 0;
 
 	constructor(clock: Pick<Clock, "monotonic">) {
 		this.#clock = clock;
 		this.#lapStart = clock.monotonic();
 	}
 
-	/** The time since the last lap belongs to nothing. */
+	/** A step begins; where no other is under way, the time since the last lap belongs to nothing. */
 	start(): void {
-		this.#lapStart = this.#clock.monotonic();
+		if (this.#underWay++ === 0) this.#lapStart = this.#clock.monotonic();
+	}
+
+	/** A step is over. */
+	stop(): void {
+		this.#underWay--;
 	}
 
 	lap(name: keyof StepTimes): void {

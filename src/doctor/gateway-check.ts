@@ -58,7 +58,7 @@ export function tlsCheck(parts: GatewayParts): Check {
 }
 
 /** What a certificate that was accepted says. */
-export function certificateFinding(
+function certificateFinding(
 	{ subject, issuer, valid_to: until }: PeerCertificate,
 	tls: string,
 	nowMs: number,

@@ -13,7 +13,7 @@ type Onnxruntime = typeof import("onnxruntime-node");
 let loading: Promise<Onnxruntime> | null = null;
 
 /** Loads onnxruntime-node, telemetry off. Throws `engine_failed` where the platform has no build of it. */
-export function loadOnnxruntime(): Promise<Onnxruntime> {
+function loadOnnxruntime(): Promise<Onnxruntime> {
 	env.ORT_DISABLE_TELEMETRY = "1";
 	loading ??= import("onnxruntime-node").catch((cause: unknown) => {
 		throw new KvasirError("engine_failed", "Cannot load onnxruntime-node: no build for this platform", {

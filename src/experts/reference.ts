@@ -45,7 +45,7 @@ function scaleAndMin(view: DataView, at: number, j: number): [scale: number, min
 }
 
 /** Q4_K: 256 weights in 144 bytes: d, dmin, 12 bytes of scales, 128 bytes of nibbles. */
-export const dotQ4K: QuantisedDot = (view, { q, scales }) => {
+const dotQ4K: QuantisedDot = (view, { q, scales }) => {
 	let acc = 0;
 	for (let b = 0; b < scales.length; b++) {
 		const at = b * 144;
@@ -65,7 +65,7 @@ export const dotQ4K: QuantisedDot = (view, { q, scales }) => {
 };
 
 /** Q5_K: 256 weights in 176 bytes: d, dmin, 12 bytes of scales, 32 bytes of fifth bits, 128 bytes of nibbles; two integer sums. */
-export const dotQ5K: QuantisedDot = (view, { q, scales }) => {
+const dotQ5K: QuantisedDot = (view, { q, scales }) => {
 	let acc = 0;
 	for (let b = 0; b < scales.length; b++) {
 		const at = b * 176;
@@ -89,7 +89,7 @@ export const dotQ5K: QuantisedDot = (view, { q, scales }) => {
 };
 
 /** Q6_K: 256 weights in 210 bytes: 128 bytes of low nibbles, 64 of high pairs, 16 signed scales, d; four integer sums. */
-export const dotQ6K: QuantisedDot = (view, { q, scales }) => {
+const dotQ6K: QuantisedDot = (view, { q, scales }) => {
 	let acc = 0;
 	for (let b = 0; b < scales.length; b++) {
 		const at = b * 210;
@@ -111,7 +111,7 @@ export const dotQ6K: QuantisedDot = (view, { q, scales }) => {
 };
 
 /** Q8_0: 32 weights in 34 bytes: d, 32 signed bytes. */
-export const dotQ80: QuantisedDot = (view, { q, scales }) => {
+const dotQ80: QuantisedDot = (view, { q, scales }) => {
 	let acc = 0;
 	for (let b = 0; b < q.length / 32; b++) {
 		let sum = 0;
@@ -123,7 +123,7 @@ export const dotQ80: QuantisedDot = (view, { q, scales }) => {
 };
 
 /** The weight types that read quantised rows, with their dot products. */
-export const quantisedDots: Partial<Record<TensorType, QuantisedDot>> = {
+const quantisedDots: Partial<Record<TensorType, QuantisedDot>> = {
 	Q4_K: dotQ4K,
 	Q5_K: dotQ5K,
 	Q6_K: dotQ6K,
@@ -133,20 +133,20 @@ export const quantisedDots: Partial<Record<TensorType, QuantisedDot>> = {
 const bits = new DataView(new ArrayBuffer(4));
 
 /** The binary32 value of bfloat16 bits. */
-export function bf16ToF32(value: number): number {
+function bf16ToF32(value: number): number {
 	bits.setUint32(0, value << 16);
 	return bits.getFloat32(0);
 }
 
 /** The weights that are read exactly, widened to binary32. */
-export const widenWeight: Partial<Record<TensorType, (weights: DataView, i: number) => number>> = {
+const widenWeight: Partial<Record<TensorType, (weights: DataView, i: number) => number>> = {
 	F32: (view, i) => view.getFloat32(i * 4, true),
 	F16: (view, i) => half(view, i * 2),
 	BF16: (view, i) => bf16ToF32(view.getUint16(i * 2, true)),
 };
 
 /** Float weights times a row as it is: four lanes, i mod 4 (numerics.md, the row "F32, F16, BF16"). */
-export function dotFloat(weight: (i: number) => number, row: Float32Array): number {
+function dotFloat(weight: (i: number) => number, row: Float32Array): number {
 	const lanes: [number, number, number, number] = [0, 0, 0, 0];
 	row.forEach((x, i) => {
 		lanes[i % 4] = r32(lanes[i % 4]! + r32(weight(i) * x));
@@ -162,7 +162,7 @@ export function multiplyRow(matrix: WeightMatrix, row: Float32Array): Float32Arr
 }
 
 /** Wx from a row that was quantised elsewhere (dtype q14); block-quantised weights only. */
-export function multiplyQuantisedRow(matrix: WeightMatrix, row: QuantisedRow): Float32Array {
+function multiplyQuantisedRow(matrix: WeightMatrix, row: QuantisedRow): Float32Array {
 	return weightRows(matrix).map((view) => quantisedDots[matrix.type]!(view, row));
 }
 

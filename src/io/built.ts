@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 const sourceRoot = new URL("../../", import.meta.url);
 
 /** The root folder of this package, with a slash at the end. */
-export const packageRoot: URL = sourceRoot.pathname.endsWith("/dist/") ? new URL("../", sourceRoot) : sourceRoot;
+const packageRoot: URL = sourceRoot.pathname.endsWith("/dist/") ? new URL("../", sourceRoot) : sourceRoot;
 
 /**
  * The URL of the built file beside a module.

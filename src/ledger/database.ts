@@ -13,12 +13,12 @@ export interface Database<Tables> {
 }
 
 /** True for a PostgreSQL URL. */
-export function isPostgres(location: Location): boolean {
+function isPostgres(location: Location): boolean {
 	return /^postgres(ql)?:\/\//.test(location);
 }
 
 /** A location as it may be shown: a URL without its password. */
-export function shownLocation(location: Location): string {
+function shownLocation(location: Location): string {
 	return isPostgres(location) ? location.replace(/\/\/[^@/]*@/, "//").replace(/\?.*$/, "") : location;
 }
 

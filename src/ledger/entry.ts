@@ -3,7 +3,7 @@ import { KvasirError } from "../errors.ts";
 import { sha256 } from "../io/crypto.ts";
 
 /** What became of a receipt at the hub. `conflict`: another receipt has its number; kept as evidence, not credited. */
-export const receiptStatuses = ["unconfirmed", "confirmed", "disputed", "conflict"] as const;
+const receiptStatuses = ["unconfirmed", "confirmed", "disputed", "conflict"] as const;
 export type ReceiptStatus = (typeof receiptStatuses)[number];
 
 /**

@@ -44,9 +44,9 @@ export type JournalRecord =
 	| { readonly kind: "mark"; readonly number: number; readonly hash: Uint8Array; readonly to: number };
 
 /** Bytes of a record's head: length u32 LE, CRC-32 of the payload u32 LE. */
-export const recordHeadBytes = 8;
+const recordHeadBytes = 8;
 /** The largest payload: a receipt and its signature. */
-export const recordBytesMax = receiptLimits.bodyBytes + 1024;
+const recordBytesMax = receiptLimits.bodyBytes + 1024;
 
 const kinds = ["session", "paid", "unpaid", "condemned", "receipt", "answer", "acknowledged", "mark"] as const;
 

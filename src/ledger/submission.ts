@@ -18,7 +18,7 @@ export interface ReceiptSubmission {
 	readonly answer: WorkerAnswer;
 }
 
-export const refusalCodes = [
+const refusalCodes = [
 	"bad_receipt",
 	"bad_signature",
 	"not_listed",

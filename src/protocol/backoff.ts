@@ -7,9 +7,9 @@ export interface Backoff {
 }
 
 /** The first redial comes after U(0, 5 s), so that the workers of a restarted gateway do not return at once. */
-export const firstRedialMs = 5_000;
+const firstRedialMs = 5_000;
 /** Doubling stops here. */
-export const redialMaxMs = 60_000;
+const redialMaxMs = 60_000;
 
 /** Nothing failed yet: at the start, after a link that worked, and whenever the network says that it changed (SIGHUP, wake). */
 export const noFailures: Backoff = { failures: 0 };

@@ -8,9 +8,9 @@ export interface NonceCache {
 }
 
 /** A time signature is valid 60 s either way, so that after 120 s no nonce can come back. */
-export const nonceMemoryMs = 120_000;
+const nonceMemoryMs = 120_000;
 /** Nonces remembered in one process: 50 minutes of the default admission rate; beyond, the oldest is forgotten. */
-export const noncesMax = 65_536;
+const noncesMax = 65_536;
 
 /** A cache that forgets after `memoryMs`, and the oldest first when it holds `max`. */
 export function createNonceCache(clock: Clock, { memoryMs = nonceMemoryMs, max = noncesMax } = {}): NonceCache {

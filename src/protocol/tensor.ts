@@ -7,7 +7,7 @@ import { malformed, outOfBounds } from "./wire-error.ts";
 /** Activation values in one block of canonical-1 (numerics.md section 2). */
 export const activationBlock = 256;
 /** The largest |q| of dtype q14. */
-export const q14Max = 8191;
+const q14Max = 8191;
 
 /** Bytes of `rows` rows of `hidden` values: f32 4 a value, f16 2, q14 2 and an f32 scale for each block of 256. */
 export function tensorBytes(dtype: Dtype, rows: number, hidden: number): number {

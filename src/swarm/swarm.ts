@@ -25,8 +25,7 @@ export interface SwarmPlan extends ChildSetting {
 	readonly workers: readonly WorkerPlan[];
 	/** A relay on loopback that workers dial in the gateway's place: its port, and who tells it where the gateway is. */
 	readonly workersVia?: { readonly port: number; readonly leadTo: (gatewayPort: number) => void };
-	/** Further words for `serve-hub` and `serve-gateway`. */
-	readonly hubArgs?: readonly string[];
+	/** Further words for `serve-gateway`. */
 	readonly gatewayArgs?: readonly string[];
 }
 
@@ -94,7 +93,6 @@ export async function startSwarm(plan: SwarmPlan): Promise<Swarm> {
 			"serve-hub",
 			...["--relay", "127.0.0.1:0", "--api", "127.0.0.1:0", "--secret-file", secret],
 			...plan.backbones.flatMap((key) => ["--backbone-key", key]),
-			...(plan.hubArgs ?? []),
 		]);
 		const hubRelay = `127.0.0.1:${hub.listening.relayPort}`;
 		const hubApi = `127.0.0.1:${hub.listening.apiPort}`;

@@ -5,7 +5,7 @@ import { KvasirError } from "../errors.ts";
 import type { Random } from "../io/random.ts";
 
 /** m/44'/501'/0'/0': the first account of Solana wallets. */
-export const solanaPath = [44, 501, 0, 0] as const;
+const solanaPath = [44, 501, 0, 0] as const;
 
 /** Twelve English words (BIP-39, 128 bits). */
 export function newMnemonic(random: Random): string {

@@ -3,7 +3,7 @@ import type { LocalReceipt } from "./local-receipts.ts";
 import type { GatewayCredit } from "./wallet-api.ts";
 
 /** Why a receipt is credited otherwise than this home expects. */
-export const differenceReasons = {
+const differenceReasons = {
 	disputed: "worker and backbone counted differently: the lower figure is credited",
 	self: "work for one's own backbone or wallet is not paid",
 	conflict: "the backbone issued two receipts with this number: one is credited, this one is kept as evidence",

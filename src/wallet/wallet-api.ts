@@ -9,7 +9,7 @@ const nano = z
 const count = z.number().int().nonnegative();
 const text = z.string().max(256);
 
-export const creditLineSchema = z.object({
+const creditLineSchema = z.object({
 	entry: count,
 	kind: z.enum(["receipt", "confirm", "conflict"]),
 	receipt: text,

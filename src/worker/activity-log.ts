@@ -7,7 +7,7 @@ export interface ActivityFigures {
 }
 
 /** Answers kept for receipts: four minutes at a thousand a second. Beyond, the oldest is forgotten, and its pay with it. */
-export const activityMax = 262_144;
+const activityMax = 262_144;
 
 /** What was answered in this session and is in no receipt yet: id, pairs, SHA-256 of the answer message. */
 export class ActivityLog {

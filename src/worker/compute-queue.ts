@@ -22,9 +22,10 @@ export interface ComputeQueueParts {
 	readonly hidden: number;
 	readonly limits: Offer;
 	readonly clock: Clock;
-	/** Batches the engine has at once: 2, so that it never waits for our thread between two. */
-	readonly concurrency?: number;
 }
+
+/** Batches the engine has at once: it never waits for our thread between two. */
+const computingMax = 2;
 
 /**
  * First come, first served, within the agreed limits, in which what was cancelled no longer counts, here as at the backbone; what is
@@ -84,7 +85,7 @@ export class ComputeQueue {
 	}
 
 	#pump(): void {
-		while (this.#computing < (this.#parts.concurrency ?? 2)) {
+		while (this.#computing < computingMax) {
 			const job = this.#waiting.shift();
 			if (job === undefined) return;
 			if (this.#isLate(job)) {

@@ -97,15 +97,13 @@ function isLoopback(host: string): boolean {
 	return host === "localhost" || host === "[::1]" || /^127\.\d+\.\d+\.\d+$/.test(host);
 }
 
-/** From the first packet to the answer of the upgrade, whatever is on the way. */
-const dialMs = 2 * limits.handshakeMs;
-
-function dialOnce(
-	{ identity, model, path = "/v1/relay", clock, random, invite, fragmentBytes, outbound }: WebSocketDialerParts,
+/** What is asked of the gateway, signed now. */
+function upgradeRequest(
+	{ identity, model, path = "/v1/relay", clock, random, invite }: WebSocketDialerParts,
 	base: URL,
 	offsetSeconds: number,
-	{ backbone, signal }: Parameters<Dialer>[0],
-): Promise<Transport> {
+	backbone: Uint8Array | undefined,
+): { url: URL; headers: Record<string, string> } {
 	const url = new URL(path, base);
 	if (model !== undefined) url.searchParams.set("model", model);
 	if (backbone !== undefined) url.searchParams.set("backbone", addressOf(backbone));
@@ -113,13 +111,27 @@ function dialOnce(
 		{ label: "kvasir/1 relay", host: base.host, model: model ?? "" },
 		{ identity, clock, random, offsetSeconds },
 	);
+	return { url, headers: { authorization, ...(invite === undefined ? {} : { "x-kvasir-invite": invite }) } };
+}
+
+/** From the first packet to the answer of the upgrade, whatever is on the way. */
+const dialMs = 2 * limits.handshakeMs;
+
+function dialOnce(
+	parts: WebSocketDialerParts,
+	base: URL,
+	offsetSeconds: number,
+	{ backbone, signal }: Parameters<Dialer>[0],
+): Promise<Transport> {
+	const { clock, fragmentBytes, outbound } = parts;
+	const { url, headers } = upgradeRequest(parts, base, offsetSeconds, backbone);
 	let proxyStatus: number | null = null;
 	const agent = outbound?.agent((status) => {
 		proxyStatus = status;
 	});
 	const options: ClientOptions = {
 		...webSocketOptions,
-		headers: { authorization, ...(invite === undefined ? {} : { "x-kvasir-invite": invite }) },
+		headers,
 		handshakeTimeout: limits.handshakeMs,
 		followRedirects: false,
 		// The types of `ws` know an older shape of checkServerIdentity; it is handed on to node:tls.

@@ -46,7 +46,6 @@ export interface ServeParts {
 	readonly onReceipt?: (outcome: ReceiptOutcome) => void;
 	/** The backbone says which experts it wants held. */
 	readonly onAssign?: (assign: Assign) => void;
-	readonly onDrain?: (reason: string) => void;
 	/** Tests only: flips one value of every answer for this expert, so that audits have something to find. */
 	readonly corrupt?: { readonly layer: number; readonly expert: number | "all" } | undefined;
 }
@@ -116,12 +115,11 @@ class ServedLink implements Serving {
 	}
 
 	#receive(message: SessionMessage): void {
-		const { link, log, onAssign, onDrain } = this.#parts;
+		const { link, log, onAssign } = this.#parts;
 		if (message.kind === "dispatch") this.#dispatched(message);
 		else if (message.kind === "cancel") this.#queue.cancel(message.id);
 		else if (message.kind === "receipt") this.#receipted(message);
 		else if (message.kind === "assign") onAssign?.(message);
-		else if (message.kind === "drain") onDrain?.(message.reason);
 		else if (message.kind === "bye") {
 			const { code, text, retryAfterMs } = message;
 			this.#ownEnd = { kind: "bye", code, text, retryAfterMs };

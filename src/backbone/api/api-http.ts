@@ -3,7 +3,7 @@ import { type ErrorCode, KvasirError } from "../../errors.ts";
 import { equalBytes, sha256 } from "../../io/crypto.ts";
 
 /** A long prompt as JSON. */
-export const apiBodyBytesMax = 8 * 1024 * 1024;
+const apiBodyBytesMax = 8 * 1024 * 1024;
 /** A streaming client that reads this much too slowly is cut off. */
 export const apiUnreadBytesMax = 4 * 1024 * 1024;
 

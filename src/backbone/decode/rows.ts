@@ -27,7 +27,7 @@ export function normRows(
 }
 
 /** `1 / sqrt(mean(x^2) + epsilon)` over `width` values from `start`; NaN where one is not finite. */
-export function rootMeanSquareScale(rows: Float32Array, start: number, width: number, epsilon: number): number {
+function rootMeanSquareScale(rows: Float32Array, start: number, width: number, epsilon: number): number {
 	const end = start + width;
 	let a = 0;
 	let b = 0;

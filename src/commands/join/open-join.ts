@@ -81,15 +81,8 @@ export async function openJoin(
 			startWorker({
 				...{ gateway, backbone, identity, model, engine, memoryBytes, clock, random, log },
 				dial: webSocketDialer({
-					url: target.url,
-					identity,
-					model: options.swarmModel,
-					clock,
-					random,
-					insecure: options.insecure,
-					invite,
-					fragmentBytes: options.fragment,
-					outbound,
+					...{ url: target.url, identity, clock, random, invite, outbound },
+					...{ model: options.swarmModel, insecure: options.insecure, fragmentBytes: options.fragment },
 					onClockSkew: (offsetSeconds) => tell({ event: "clock_skew", offsetSeconds }),
 				}),
 				payout: keyOf(payout),

@@ -79,7 +79,7 @@ function viewOf(snapshot: WorkerSnapshot, notes: readonly string[]): WorkerView 
 }
 
 /** One event as a line for people; null: nothing worth a line. */
-export function describeEvent(event: WorkerEvent): string | null {
+function describeEvent(event: WorkerEvent): string | null {
 	switch (event.event) {
 		case "loading":
 			return null;

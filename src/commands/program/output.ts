@@ -9,12 +9,12 @@ function hintOf({ code, hint }: KvasirError): string {
 }
 
 /** The error of the envelope. Anything that is no KvasirError is a bug of ours: `internal`. */
-export function errorEnvelope(error: KvasirError): object {
+function errorEnvelope(error: KvasirError): object {
 	return { ok: false, error: { code: error.code, message: error.message, hint: hintOf(error) } };
 }
 
 /** Whatever was thrown, as a KvasirError: what the system refused has its code; the stack of a bug is kept in `cause`. */
-export function toKvasirError(thrown: unknown): KvasirError {
+function toKvasirError(thrown: unknown): KvasirError {
 	if (thrown instanceof KvasirError) return thrown;
 	const refused = systemError(thrown);
 	if (refused) return refused;

@@ -5,9 +5,9 @@ import { type TensorType, tensorTypes, type WeightMatrix } from "../../model/wei
 /** Outputs side by side in a panel (kernel/panel.ts). */
 export const panelOutputs = 8;
 /** Rows that share one pass over the weights. */
-export const tileRowsMax = 64;
+const tileRowsMax = 64;
 /** Longest row: a tile of a few rows of it must fit the work space. */
-export const inputsMax = 65_536;
+const inputsMax = 65_536;
 
 /** Bytes of 256 (Q8_0: 32; floats: 4) weights of four rows, scales widened: the BLOCK constants of kernel/*.ts. */
 const panelBlocks: Record<TensorType, { readonly inputs: number; readonly bytes: number }> = {

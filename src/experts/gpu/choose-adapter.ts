@@ -2,7 +2,7 @@ import { KvasirError } from "../../errors.ts";
 import type { Adapter } from "./adapters.ts";
 
 /** A device that onnxruntime-node names; `webgpu` is the only one that computes canonical-1. */
-export const gpuProviders = ["webgpu", "cuda", "coreml", "dml"] as const;
+const gpuProviders = ["webgpu", "cuda", "coreml", "dml"] as const;
 export type GpuProvider = (typeof gpuProviders)[number];
 
 export interface GpuChoice {

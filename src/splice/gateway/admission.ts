@@ -2,7 +2,7 @@ import type { Logger } from "../../io/log.ts";
 import type { AdmissionStore } from "./admission-store.ts";
 
 /** Who may join: anybody with a key, keys on a list, or keys that brought an invite once. A banned key never may. */
-export const admissionModes = ["open", "allow-list", "invite"] as const;
+const admissionModes = ["open", "allow-list", "invite"] as const;
 export type AdmissionMode = (typeof admissionModes)[number];
 
 export type AdmissionRefusal =

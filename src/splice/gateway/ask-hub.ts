@@ -8,7 +8,7 @@ import { type Admitted, hubRequest } from "../hub-request.ts";
 import { spliceLimits } from "../limits.ts";
 import type { ListenAddress } from "../listener.ts";
 import { dial, type OutgoingAnswer, request as send } from "../outgoing.ts";
-import { later, type Refusal, refusalReasons } from "../refusals.ts";
+import { later, type Refusal, type RefusalReason, refusalReasons } from "../refusals.ts";
 import type { WorkerTarget } from "../targets.ts";
 import type { Admitter } from "./admit.ts";
 import type { GatewayMetrics } from "./gateway-metrics.ts";
@@ -34,18 +34,22 @@ export interface GatewaySpliceParts {
 	draining(): boolean;
 }
 
-/** What the hub answered on a worker's behalf: its answer, which the caller ends, or what the worker is told instead. */
-export type HubAnswer = Exclude<OutgoingAnswer, { kind: "failed" }> | Refusal;
+/** An answer of the hub: to an upgrade, or to a plain request. */
+export type HubAnswer<Kind extends "switched" | "plain"> = Extract<OutgoingAnswer, { kind: Kind }>;
 
 /**
- * Asks the hub on an admitted worker's behalf, over a connection of its own; `fits` says whether its answer is what was asked for.
- * The hub's own words stay inside: a refusal is one of the gateway's.
+ * Asks the hub on an admitted worker's behalf, over a connection of its own: an answer that `fits`, which the caller ends, or what the
+ * worker is told instead. The hub's own words stay inside: a refusal is one of the gateway's.
  */
-export async function askHub(
+export async function askHub<Answer extends OutgoingAnswer>(
 	target: WorkerTarget,
 	admitted: Admitted,
-	{ from, fits, parts }: { from: Socket; fits: (answer: OutgoingAnswer) => boolean; parts: GatewaySpliceParts },
-): Promise<HubAnswer> {
+	{
+		from,
+		fits,
+		parts,
+	}: { from: Socket; fits: (answer: OutgoingAnswer) => answer is Answer; parts: GatewaySpliceParts },
+): Promise<Answer | Refusal> {
 	const { hub, hubSecret, hubWatch, clock, random, closing } = parts;
 	const signal = goneSignal(from, closing);
 	const socket = await dial(hub, { clock, signal });
@@ -54,15 +58,14 @@ export async function askHub(
 		socket === null
 			? { kind: "failed", reason: "dial" }
 			: await send(socket, outgoing, { clock, signal, answerMs: spliceLimits.hubAnswerMs });
-	const refusal = fits(answer) ? null : hubRefusal(answer, target, parts);
+	const result = fits(answer) ? answer : hubRefusal(answer, target, parts);
 	// A worker that went away while it waited says nothing of the hub.
-	if (!signal.aborted) note(refusal, target, hubWatch);
-	return refusal ?? (answer as Exclude<OutgoingAnswer, { kind: "failed" }>);
+	if (!signal.aborted) note("kind" in result ? null : result.reason, target, hubWatch);
+	return result;
 }
 
 /** A slice's 503 may be the backbone's, and one backbone of several that is asked for by name may well be away: neither is the hub's. */
-function note(refusal: Refusal | null, { backbone }: WorkerTarget, hubWatch: HubWatch): void {
-	const reason = refusal?.reason ?? null;
+function note(reason: RefusalReason | null, { backbone }: WorkerTarget, hubWatch: HubWatch): void {
 	if (reason === "not_ready" || reason === "model_needed" || (reason === "no_backbone" && backbone !== ""))
 		hubWatch.seen();
 	else hubWatch.answered(reason);

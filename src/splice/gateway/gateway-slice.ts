@@ -4,7 +4,7 @@ import { forwardResponse } from "../http/forward-response.ts";
 import { carriesBody } from "../http/websocket-upgrade.ts";
 import { later, type Refusal } from "../refusals.ts";
 import type { WorkerTarget } from "../targets.ts";
-import { askHub, type GatewaySpliceParts, peerOf } from "./ask-hub.ts";
+import { askHub, type GatewaySpliceParts, type HubAnswer, peerOf } from "./ask-hub.ts";
 
 /** Admits a request for a manifest or a slice and streams the answer; resolves with why not, or null once answered. */
 export async function sliceThroughHub(
@@ -23,7 +23,11 @@ export async function sliceThroughHub(
 	const answer = await askHub(
 		target,
 		{ key: admitted.key, peer, ...(range === undefined ? {} : { range }) },
-		{ from: request.socket, parts, fits: (one) => one.kind === "plain" && one.response.statusCode !== 503 },
+		{
+			from: request.socket,
+			parts,
+			fits: (one): one is HubAnswer<"plain"> => one.kind === "plain" && one.response.statusCode !== 503,
+		},
 	);
 	if ("reason" in answer) return answer;
 	const bytes = await forwardResponse(answer.response, response);

@@ -8,7 +8,7 @@ import { countingFrom } from "../relay.ts";
 import { readWorkerTarget, type WorkerTarget } from "../targets.ts";
 import { tie } from "../tie.ts";
 import type { AdmittedWorker } from "./admit.ts";
-import { askHub, type GatewaySpliceParts, peerOf } from "./ask-hub.ts";
+import { askHub, type GatewaySpliceParts, type HubAnswer, peerOf } from "./ask-hub.ts";
 import type { LiveLink } from "./live-links.ts";
 
 /** Admits an upgrade and ties it to the hub; resolves with why not, or with null once tied (or gone). */
@@ -32,11 +32,15 @@ export async function spliceWorker(
 	const answer = await askHub(
 		target,
 		{ key: admitted.key, peer, websocketKey: upgrade.key },
-		{ from: socket, parts, fits: (one) => one.kind === "switched" && acceptsUpgrade(one.response, upgrade.key) },
+		{
+			from: socket,
+			parts,
+			fits: (one): one is HubAnswer<"switched"> => one.kind === "switched" && acceptsUpgrade(one.response, upgrade.key),
+		},
 	);
-	if ("reason" in answer || answer.kind !== "switched") {
+	if ("reason" in answer) {
 		admitted.release();
-		return "reason" in answer ? answer : { reason: "hub_accept" };
+		return answer;
 	}
 	metrics.spliced((clock.monotonic() - startedMs) / 1000);
 	splice(

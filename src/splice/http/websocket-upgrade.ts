@@ -8,7 +8,7 @@ import type { Refusal } from "../refusals.ts";
 const keyPattern = /^[+/0-9A-Za-z]{22}==$/;
 
 /** The `Sec-WebSocket-Accept` that answers a `Sec-WebSocket-Key` (RFC 6455 section 4.2.2). */
-export function acceptOf(key: string): string {
+function acceptOf(key: string): string {
 	return createHash("sha1").update(`${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest("base64");
 }
 

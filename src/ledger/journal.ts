@@ -40,16 +40,19 @@ export class SessionJournal {
 	readonly state: JournalState;
 	readonly #parts: JournalParts;
 	#file: number;
+	/** Bytes of whole records in the file. */
+	#size: number;
 	#grown: number;
 	#cancelSync: (() => void) | null = null;
 	#closed = false;
 
-	private constructor(parts: JournalParts, path: string, file: number, state: JournalState, grown: number) {
+	private constructor(parts: JournalParts, path: string, file: number, state: JournalState, size: number) {
 		this.#parts = parts;
 		this.path = path;
 		this.#file = file;
 		this.state = state;
-		this.#grown = grown;
+		this.#size = size;
+		this.#grown = size;
 	}
 
 	/** Starts a session's journal. Throws `ledger` when it exists or cannot be written. */
@@ -85,8 +88,9 @@ export class SessionJournal {
 	/** Writes records, in their order and all at once. Throws `disk_full` or `ledger`: then nothing may follow from them. */
 	append(...records: readonly JournalRecord[]): void {
 		const bytes = Buffer.concat(records.map(encodeRecord));
-		attempt(this.path, () => writeAll(this.#file, bytes));
+		attempt(this.path, () => this.#writeWhole(bytes));
 		for (const record of records) this.state.apply(record);
+		this.#size += bytes.length;
 		this.#grown += bytes.length;
 		const last = records.at(-1);
 		if (last?.kind === "acknowledged" && this.#grown > (this.#parts.shortenBytes ?? shortenBytes)) this.#shorten();
@@ -112,6 +116,16 @@ export class SessionJournal {
 		} else fdatasync(file, () => closeSync(file));
 	}
 
+	/** All or nothing: what is appended behind half a record would be lost with it at the next start. */
+	#writeWhole(bytes: Uint8Array): void {
+		try {
+			writeAll(this.#file, bytes);
+		} catch (error) {
+			ftruncateSync(this.#file, this.#size);
+			throw error;
+		}
+	}
+
 	#sync(): void {
 		this.#cancelSync = null;
 		// In the thread pool; an error here shows at the next write as well.
@@ -128,6 +142,7 @@ export class SessionJournal {
 			renameSync(draft, this.path);
 			closeSync(this.#file);
 			this.#file = file;
+			this.#size = bytes.length;
 			this.#grown = 0;
 		});
 	}
@@ -142,7 +157,7 @@ export async function journalsIn(folder: string): Promise<readonly string[]> {
 	return names.filter((name) => name.endsWith(extension)).map((name) => join(folder, name));
 }
 
-function writeAll(file: number, bytes: Buffer): void {
+function writeAll(file: number, bytes: Uint8Array): void {
 	for (let at = 0; at < bytes.length; ) at += writeSync(file, bytes, at);
 }
 

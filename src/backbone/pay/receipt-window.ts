@@ -70,8 +70,8 @@ export class ReceiptWindow {
 		return from;
 	}
 
-	/** Takes the next window out; null when nothing in it is paid or unpaid (refused dispatches need no receipt). */
-	take(): WindowFigures | null {
+	/** The next window, which stays until it is `taken`; null when nothing in it is paid or unpaid (refused dispatches need no receipt). */
+	next(): WindowFigures | null {
 		let digest: Uint8Array = emptyDigest;
 		let pairs = 0;
 		let to = this.#from;
@@ -86,11 +86,17 @@ export class ReceiptWindow {
 			to = id;
 		}
 		const figures = { from: this.#from, to, pairs, unpaid, digest };
+		if (pairs > 0 || unpaid.length > 0) return figures;
+		this.taken(figures);
+		return null;
+	}
+
+	/** A receipt of this window is written down: what it covers leaves. */
+	taken({ to }: Pick<WindowFigures, "to">): void {
 		for (const id of this.#dispatches.keys()) {
 			if (id > to) break;
 			this.#dispatches.delete(id);
 		}
 		this.#from = to;
-		return pairs === 0 && unpaid.length === 0 ? null : figures;
 	}
 }

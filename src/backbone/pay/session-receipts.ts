@@ -116,9 +116,12 @@ export class SessionReceipts {
 		if (Number.isFinite(from)) this.#write({ kind: "condemned", reason, from });
 	}
 
-	/** Makes the next receipt and asks the worker to countersign it; null when there is nothing to receipt. Called one at a time. */
+	/**
+	 * Makes the next receipt and asks the worker to countersign it; null when there is nothing to receipt. Called one at a time.
+	 * Throws `disk_full` or `ledger` when it could not be written down; what it would cover waits for the next.
+	 */
 	async issue(ledgerId: Uint8Array): Promise<IssuedReceipt | null> {
-		const figures = this.#window.take();
+		const figures = this.#window.next();
 		if (figures === null) return null;
 		const { identity, link } = this.#parts;
 		const receipt = this.#receipt(figures, ledgerId);
@@ -128,6 +131,7 @@ export class SessionReceipts {
 		failpoint("backbone.issue.before");
 		this.#write({ kind: "receipt", number, to: figures.to, body, signature });
 		failpoint("backbone.issue.after");
+		this.#window.taken(figures);
 		this.#last = { number, hash: receiptHash(body) };
 		this.#unacknowledged.add(number);
 		this.#remember(receipt, { body, signature, answer: null });
@@ -135,7 +139,11 @@ export class SessionReceipts {
 		failpoint("backbone.receipt.after");
 		const answer = await this.#countersignature(number);
 		failpoint("backbone.answer.before");
-		if (answer !== null) this.#write({ kind: "answer", number, answer });
+		try {
+			if (answer !== null) this.#write({ kind: "answer", number, answer });
+		} catch {
+			// After a restart it would go unconfirmed: credited all the same.
+		}
 		failpoint("backbone.answer.after");
 		return { number, submission: { body, signature, answer } };
 	}

@@ -7,13 +7,16 @@ import { modelOptions } from "../model/model-options.ts";
 import { defineCommand } from "../program/command.ts";
 import { dialAt, listenAt } from "../program/listen-at.ts";
 import { list, toggle, value } from "../program/options.ts";
-import { address, count, decimal, hostPort, layers, oneOf, path, text } from "../program/readers.ts";
+import { address, byteSize, count, decimal, hostPort, layers, oneOf, path, text } from "../program/readers.ts";
 import { untilStopped } from "../program/until-stopped.ts";
 import { decodePrompts, describeRun } from "./decode-prompts.ts";
 import { runRepl } from "./repl.ts";
 import { openApi, readApiKeys } from "./serve-api.ts";
 import { reportEvents } from "./swarm-events.ts";
 import { untilParked } from "./until-parked.ts";
+
+/** Of the memory that is free at the start: experts that are loaded on first use take the rest. */
+const textShare = 0.5;
 
 export const backboneDispatchCommand = defineCommand({
 	path: "backbone dispatch",
@@ -48,6 +51,11 @@ export const backboneDispatchCommand = defineCommand({
 			"auto",
 		),
 		texts: value("--texts <n>", "most texts decoded together; others wait", count(1, 1024), 16),
+		textMemory: value(
+			"--text-memory <size>",
+			"most bytes that texts being decoded may remember; half of what is free without it",
+			byteSize,
+		),
 		wait: value("--wait <seconds>", "wait this long for workers to hold every expert", count(0, 86_400), 10),
 	},
 	example: 'kvasir backbone dispatch --hub 127.0.0.1:7301 --prompt "The capital of France is"',
@@ -70,6 +78,7 @@ export const backboneDispatchCommand = defineCommand({
 					engine,
 					threads,
 					...(memory && { memoryBytes: memory }),
+					textBytes: options.textMemory ?? Math.floor(context.host.availableMemory() * textShare),
 					scheduler: { activeMost: options.texts },
 					remote,
 				},

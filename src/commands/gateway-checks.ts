@@ -8,15 +8,18 @@ import { joinTarget } from "../worker/join-target.ts";
 import type { Context } from "./program/context.ts";
 import { openOutboundTo } from "./program/outbound-to.ts";
 
+export interface GatewayToCheck {
+	readonly gateway: string;
+	readonly ca: string | undefined;
+	readonly insecure: boolean;
+	/** Seconds. */
+	readonly idle: number;
+}
+
 /** What `doctor --gateway` tries, over the way that `join` would take. Throws `usage`, and what opening proxy and trust throws. */
 export async function openGatewayChecks(
 	{ clock, random, home, host }: Context,
-	{
-		gateway,
-		ca,
-		insecure,
-		idle,
-	}: { gateway: string; ca: string | undefined; insecure: boolean /** Seconds. */; idle: number },
+	{ gateway, ca, insecure, idle }: GatewayToCheck,
 ): Promise<{ checks: (Check | Check[])[]; close(): Promise<void> }> {
 	const { url } = joinTarget(gateway.replace(/^http/, "ws"), insecure);
 	const outbound = await openOutboundTo(url, host.env, ca);

@@ -90,7 +90,7 @@ it("the gateway, its metrics, its log and its workers tell a hub out of reach fr
 	const changes = said.filter((line) => line.startsWith("the hub is"));
 	expect(changes.map((line) => line.split(" {")[0])).toEqual([
 		"the hub is not reached: no worker can be tied",
-		"the hub is reached, and has nobody for a worker",
+		"the hub is reached, but no worker can be tied",
 		"the hub is reached, and workers can be tied",
 	]);
 	expect(changes[0]).toContain(`127.0.0.1:${port}`);
@@ -101,12 +101,13 @@ it("the gateway, its metrics, its log and its workers tell a hub out of reach fr
 
 it("a hub that does not believe the gateway is another matter than one out of reach, and an open port does not clear it", async () => {
 	const hub = await hubAt(0);
-	const { gateway } = await gatewayFor(hub.relay.port, new Uint8Array(32).fill(1));
+	const { gateway, said } = await gatewayFor(hub.relay.port, new Uint8Array(32).fill(1));
 	await eventually("the gateway looked at its hub", async () => (await hubOf(gateway)).reached === true);
 	const refused = await refusalOf(gateway);
 	expect(refused).toMatchObject({ facts: { status: 502, reason: "hub_refused" } });
 	expect(refused!.hint).toContain("--hub-secret-file");
 	expect(await hubOf(gateway)).toMatchObject({ reached: true, reason: "hub_refused" });
+	expect(said.filter((line) => line.startsWith("the hub is")).at(-1)).toMatch(/no worker can be tied .*"hub_refused"/);
 	await gateway.close();
 	await hub.close();
 });

@@ -40,7 +40,7 @@ export function createHubWatch(hub: ListenAddress, { clock, log }: { clock: Cloc
 		const before = state.reached;
 		state = { reached, reason, sinceMs: clock.now() };
 		if (!reached) log.warn({ ...facts, reason }, "the hub is not reached: no worker can be tied");
-		else if (reason !== null) log.warn({ ...facts, reason }, "the hub is reached, and has nobody for a worker");
+		else if (reason !== null) log.warn({ ...facts, reason }, "the hub is reached, but no worker can be tied");
 		else if (before !== null) log.info(facts, "the hub is reached, and workers can be tied");
 	}
 

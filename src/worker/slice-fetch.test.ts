@@ -1,5 +1,6 @@
 import { execFileSync } from "node:child_process";
 import { mkdir, readdir, stat, writeFile } from "node:fs/promises";
+import type { ServerResponse } from "node:http";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { seededRandom } from "../../test/support/seeded-random.ts";
@@ -32,6 +33,26 @@ async function parts(client: SliceClient, change: Partial<FetchParts> = {}): Pro
 		signal: new AbortController().signal,
 		...change,
 		folder,
+	};
+}
+
+/** An answer that ends after its first bytes, once the client has them: what still waits to be read when a connection is cut is lost. */
+function cutOnceThere(bytes: number) {
+	let tell = () => {};
+	const there = new Promise<void>((resolve) => {
+		tell = resolve;
+	});
+	let had = 0;
+	return {
+		answer(response: ServerResponse) {
+			response.writeHead(200, { "content-length": slice.length });
+			response.write(slice.subarray(0, bytes));
+			void there.then(() => response.destroy());
+		},
+		onBytes(more: number) {
+			had += more;
+			if (had >= bytes) tell();
+		},
 	};
 }
 
@@ -96,12 +117,12 @@ describe("fetchSlice()", () => {
 	});
 
 	it("begins again at a server without Range", async () => {
+		const { answer, onBytes } = cutOnceThere(5000);
 		const { client, ranges } = await startSliceServer((response, { request }) => {
-			response.writeHead(200, { "content-length": slice.length });
-			if (request > 0) response.end(slice);
-			else cutAfter(response, slice.subarray(0, 5000));
+			if (request === 0) answer(response);
+			else response.writeHead(200, { "content-length": slice.length }).end(slice);
 		});
-		expect(Buffer.from(await fetchSlice(wanted, await parts(client))).equals(slice)).toBe(true);
+		expect(Buffer.from(await fetchSlice(wanted, await parts(client, { onBytes }))).equals(slice)).toBe(true);
 		expect(ranges).toEqual([null, "bytes=5000-"]);
 	});
 
@@ -109,14 +130,14 @@ describe("fetchSlice()", () => {
 		["another range than asked", { "content-range": "bytes 7-299999/300000" }, 206],
 		["that there is no such range", { "content-range": "bytes */300000" }, 416],
 	])("begins again when it is told %s", async (_, headers, status) => {
-		const { client } = await startSliceServer((response, { request, from }) => {
-			if (request === 0) {
-				response.writeHead(200, { "content-length": slice.length });
-				cutAfter(response, slice.subarray(0, 5000));
-			} else if (from > 0) response.writeHead(status, headers).end("x");
+		const { answer, onBytes } = cutOnceThere(5000);
+		const { client, ranges } = await startSliceServer((response, { request, from }) => {
+			if (request === 0) answer(response);
+			else if (from > 0) response.writeHead(status, headers).end("x");
 			else sendFrom(response, slice, from);
 		});
-		expect(Buffer.from(await fetchSlice(wanted, await parts(client))).equals(slice)).toBe(true);
+		expect(Buffer.from(await fetchSlice(wanted, await parts(client, { onBytes }))).equals(slice)).toBe(true);
+		expect(ranges).toEqual([null, "bytes=5000-", null]);
 	});
 
 	it("does not take more bytes than the manifest says", async () => {

@@ -44,7 +44,7 @@ export async function startPart(
 }
 
 /** The base58 key of the backbone whose home is `name`. */
-export async function partKey(home: string, name = "backbone"): Promise<string> {
+async function partKey(home: string, name = "backbone"): Promise<string> {
 	return addressOf((await loadNodeKey(join(home, name))).publicKey);
 }
 

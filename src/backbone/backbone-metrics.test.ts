@@ -37,7 +37,15 @@ test("createBackboneMetrics() shows the snapshot of each scrape, and forgets wor
 		parked: 4,
 		covered: { experts: 8, of: 16 },
 	};
-	const metrics = createBackboneMetrics({ snapshot: () => now });
+	// As a backbone: its snapshot is a method.
+	class Part {
+		readonly now = () => now;
+		/** A method, as a backbone's. */
+		snapshot() {
+			return this.now();
+		}
+	}
+	const metrics = createBackboneMetrics(new Part());
 	const first = await metrics.metrics();
 	for (const line of [
 		'kvasir_backbone_workers{usable="yes"} 1',

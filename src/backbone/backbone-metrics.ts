@@ -5,7 +5,7 @@ import type { BackboneSnapshot } from "./snapshot.ts";
 type Samples = readonly (readonly [labels: Record<string, string>, value: number])[];
 
 /** A backbone's metrics, in a registry of its own; each scrape takes one snapshot per metric. */
-export function createBackboneMetrics({ snapshot }: { snapshot: () => BackboneSnapshot }): Registry {
+export function createBackboneMetrics(backbone: { snapshot(): BackboneSnapshot }): Registry {
 	const registry = new Registry();
 	const registers = [registry];
 	const gauge = (name: string, help: string, labelNames: string[], samples: (now: BackboneSnapshot) => Samples) =>
@@ -13,7 +13,7 @@ export function createBackboneMetrics({ snapshot }: { snapshot: () => BackboneSn
 			...{ name, help, labelNames, registers },
 			collect() {
 				this.reset();
-				for (const [labels, value] of samples(snapshot())) this.set(labels, value);
+				for (const [labels, value] of samples(backbone.snapshot())) this.set(labels, value);
 			},
 		});
 	const counter = (name: string, help: string, labelNames: string[], samples: (now: BackboneSnapshot) => Samples) =>
@@ -21,7 +21,7 @@ export function createBackboneMetrics({ snapshot }: { snapshot: () => BackboneSn
 			...{ name, help, labelNames, registers },
 			collect() {
 				this.reset();
-				for (const [labels, value] of samples(snapshot())) this.inc(labels, value);
+				for (const [labels, value] of samples(backbone.snapshot())) this.inc(labels, value);
 			},
 		});
 	const byName = (label: string, values: Readonly<Record<string, number>>): Samples =>

@@ -47,6 +47,45 @@ test("decode() gives back any text that was encoded", () => {
 	);
 });
 
+test("a long text is cut where that makes no difference", () => {
+	const words = [
+		"it's",
+		"naïve",
+		"e\u0301te\u0301",
+		"你好，世界。",
+		"42",
+		" ",
+		"  ",
+		"\n",
+		"\r\n",
+		"🦊",
+		"...",
+		"x1",
+		"\t",
+		"'re",
+	];
+	const texts = fc.array(fc.oneof(fc.constantFrom(...words), fc.string({ unit: "binary", maxLength: 3 })));
+	const whole = tokenizerOf(metadata, { partUnits: Number.POSITIVE_INFINITY });
+	const inParts = tokenizerOf(metadata, { partUnits: 2 });
+	fc.assert(
+		fc.property(texts, (parts) => {
+			const text = parts.join("");
+			expect(inParts.encode(text)).toEqual(whole.encode(text));
+		}),
+		{ numRuns: 1000 },
+	);
+});
+
+test("a hostile text costs no more than its limit", () => {
+	for (const text of [" a", "1", "好。", "<|im_end|>", "\n\n\nx"]) {
+		const tokens = tokenizer.encode(text.repeat(1_000_000), { most: 1000 });
+		expect(tokens.length).toBeGreaterThan(1000);
+		expect(tokens.length).toBeLessThan(1000 + 3 * 4096);
+	}
+	expect(() => tokenizer.encode("a".repeat(1_000_000))).toThrow(/a word of it has/);
+	expect(tokenizer.encode("a".repeat(100_000)).length).toBeGreaterThan(0);
+});
+
 test("stream() never gives a broken character, and gives all of the text", () => {
 	const text = "emoji 🦊🚀 你好 São\ufeffx";
 	const stream = tokenizer.stream();

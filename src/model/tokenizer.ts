@@ -1,4 +1,5 @@
 import { Tokenizer as HuggingFaceTokenizer } from "@huggingface/tokenizers";
+import { KvasirError } from "../errors.ts";
 import { bytesOfToken } from "./byte-level.ts";
 import type { Metadata } from "./metadata.ts";
 import { readTokenizerMetadata, type TokenizerMetadata, tokenKinds } from "./tokenizer-metadata.ts";
@@ -9,8 +10,11 @@ export interface Tokenizer {
 	readonly tokenCount: number;
 	/** Ids that end a generation: `<|im_end|>`, `<|endoftext|>` and their like. */
 	readonly endOfGeneration: ReadonlySet<number>;
-	/** With `special`, control tokens written in the text (`<|im_start|>`) become their ids; without, they are plain text. */
-	encode(text: string, options?: { special?: boolean }): number[];
+	/**
+	 * With `special`, control tokens written in the text (`<|im_start|>`) become their ids; without, they are plain text.
+	 * With `most`, it ends soon after more tokens than that are there. Throws `bounds` for a word of more than 131072 UTF-16 units.
+	 */
+	encode(text: string, options?: { special?: boolean; most?: number }): number[];
 	/** With `skipSpecial`, control tokens leave no text. Ids without text leave none either. */
 	decode(ids: readonly number[], options?: { skipSpecial?: boolean }): string;
 	/** Decodes id by id. */
@@ -30,8 +34,12 @@ export interface TextStream {
 /** What llama.cpp takes for the end of a generation wherever a vocabulary has it. */
 const endTexts = new Set(["<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|end|>", "<|eom_id|>", "<|end_of_text|>"]);
 
-/** The tokenizer of a model's metadata. Throws `unsupported_architecture` or `bad_gguf`. */
-export function tokenizerOf(metadata: Metadata): Tokenizer {
+/**
+ * The tokenizer of a model's metadata. Throws `unsupported_architecture` or `bad_gguf`.
+ *
+ * @param partUnits text that is encoded at once, in UTF-16 units, at least 2, where its words allow that
+ */
+export function tokenizerOf(metadata: Metadata, { partUnits = 4096 } = {}): Tokenizer {
 	const parts = readTokenizerMetadata(metadata);
 	const { tokens, kinds } = parts;
 	const ids = new Map(tokens.map((token, id) => [token, id]));
@@ -60,9 +68,16 @@ export function tokenizerOf(metadata: Metadata): Tokenizer {
 	return {
 		tokenCount: tokens.length,
 		endOfGeneration: new Set(ends.filter((id) => id >= 0 && id < tokens.length)),
-		encode(text, { special = false } = {}) {
-			const pieces = (special ? withControls : everywhere)(text);
-			return pieces.flatMap((piece) => (piece.literal ? [ids.get(piece.text)!] : encodeWords(piece.text)));
+		encode(text, { special = false, most = Number.POSITIVE_INFINITY } = {}) {
+			const encoded: number[] = [];
+			for (const piece of (special ? withControls : everywhere)(text)) {
+				const parts = piece.literal ? [piece.text] : partsOf(piece.text, partUnits);
+				for (const part of parts) {
+					if (encoded.length > most) return encoded;
+					for (const id of piece.literal ? [ids.get(part)!] : encodeWords(part)) encoded.push(id);
+				}
+			}
+			return encoded;
 		},
 		decode(tokenIds, options) {
 			const growing = stream(options);
@@ -71,6 +86,30 @@ export function tokenizerOf(metadata: Metadata): Tokenizer {
 		stream,
 		idOf: (token) => ids.get(token),
 	};
+}
+
+/** A longer word would occupy the thread for seconds. */
+const wordUnitsMost = 131_072;
+/** Where no word pattern (tokenizer-metadata.ts) has a word that goes on: behind a line break, between digits, behind a word of letters. */
+const wordEnd = /(?<=\n)(?=[^\r\n])|(?<=\p{N})(?=\p{N})|(?<=[\p{L}\p{N}])(?=[^\p{L}\p{M}\p{N}])/gu;
+
+/** Cuts a text between words, where a part is long enough. Throws `bounds`. */
+function* partsOf(text: string, partUnits: number): Generator<string> {
+	for (let start = 0; start < text.length; ) {
+		wordEnd.lastIndex = start + partUnits;
+		const end = wordEnd.exec(text)?.index ?? text.length;
+		if (end - start > partUnits + wordUnitsMost) {
+			throw new KvasirError(
+				"bounds",
+				`Cannot encode the text: a word of it has more than ${wordUnitsMost} characters`,
+				{
+					hint: "Break it by spaces or lines",
+				},
+			);
+		}
+		yield text.slice(start, end);
+		start = end;
+	}
 }
 
 /** Byte-level BPE of text without literal tokens. */

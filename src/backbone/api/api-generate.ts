@@ -28,9 +28,13 @@ export interface GeneratedText {
 	readonly tainted: boolean;
 }
 
-/** A conversation's prompt, as tokens, by the model's own template. Throws `usage`. */
-export function chatTokens({ metadata, tokenizer }: ApiModel, messages: readonly ChatMessage[]): number[] {
-	return tokenizer.encode(renderChat({ metadata }, messages, { addGenerationPrompt: true }), { special: true });
+/** A conversation's prompt, as tokens, by the model's own template; not all of them where they are more than its context. Throws `usage`, `bounds`. */
+export function chatTokens(
+	{ metadata, tokenizer, contextLength }: ApiModel,
+	messages: readonly ChatMessage[],
+): number[] {
+	const text = renderChat({ metadata }, messages, { addGenerationPrompt: true });
+	return tokenizer.encode(text, { special: true, most: contextLength });
 }
 
 /**

@@ -19,7 +19,11 @@ export interface ApiJob {
 export function completionJob(json: unknown, model: ApiModel): ApiJob {
 	const { prompts, ...sampling } = parseCompletion(json);
 	requireServed(sampling, model);
-	const tokens = prompts.map((prompt) => (typeof prompt === "string" ? model.tokenizer.encode(prompt) : prompt));
+	const most = model.contextLength;
+	const tokens = prompts.map((prompt) => {
+		const encoded = typeof prompt === "string" ? model.tokenizer.encode(prompt, { most }) : prompt;
+		return requireRoom(encoded, most);
+	});
 	return { kind: "completion", prompts: tokens, sampling };
 }
 
@@ -27,7 +31,7 @@ export function completionJob(json: unknown, model: ApiModel): ApiJob {
 export function chatJob(json: unknown, model: ApiModel): ApiJob {
 	const { messages, ...sampling } = parseChat(json);
 	requireServed(sampling, model);
-	return { kind: "chat", prompts: [chatTokens(model, messages)], sampling };
+	return { kind: "chat", prompts: [requireRoom(chatTokens(model, messages), model.contextLength)], sampling };
 }
 
 export interface JobParts {
@@ -47,7 +51,7 @@ export async function answerJob({ kind, prompts, sampling }: ApiJob, response: S
 	response.once("close", leave);
 	const signal = AbortSignal.any([gone.signal, closing]);
 	const first = kind === "chat" ? roleAnswer(head) : null;
-	const stream = sampling.stream ? openEventStream(response, { clock, first, tooSlow: leave }) : null;
+	const stream = sampling.stream ? openEventStream(response, { clock, first }) : null;
 	try {
 		const texts = await Promise.all(
 			prompts.map(async (prompt, index) => {
@@ -69,6 +73,18 @@ export async function answerJob({ kind, prompts, sampling }: ApiJob, response: S
 		const { status: _, ...failure } = failureOf(error);
 		if (stream === null || !stream.fail(failure)) throw error;
 	}
+}
+
+/** The prompt, before it is copied to the thread that decodes. */
+function requireRoom(prompt: readonly number[], contextLength: number): readonly number[] {
+	if (prompt.length <= contextLength) return prompt;
+	throw new KvasirError(
+		"usage",
+		`Cannot generate: the prompt has more tokens than the model's context, ${contextLength}`,
+		{
+			facts: { contextLength },
+		},
+	);
 }
 
 function requireServed({ model: asked }: ApiSampling, model: ApiModel): void {

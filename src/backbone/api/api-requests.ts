@@ -7,8 +7,13 @@ import type { ChatMessage } from "../../model/chat.ts";
 
 /** Prompts of one completions request: decoded together. */
 const promptsMax = 16;
+const partsMax = 4096;
 const stopsMax = 4;
 const messagesMax = 4096;
+
+/** An array whose length is looked at first: with each of a million wrong entries comes an issue. */
+const few = <T extends z.ZodType>(entry: T, most: number, least = 0) =>
+	z.array(z.unknown()).min(least).max(most).pipe(z.array(entry));
 
 const sampling = {
 	model: z.string().max(256).optional(),
@@ -17,7 +22,7 @@ const sampling = {
 	top_p: z.number().gt(0).max(1).nullish(),
 	top_k: z.int().min(0).max(1_000_000).nullish(),
 	seed: z.int().nullish(),
-	stop: z.union([z.string().min(1).max(1024), z.array(z.string().min(1).max(1024)).max(stopsMax)]).nullish(),
+	stop: z.union([z.string().min(1).max(1024), few(z.string().min(1).max(1024), stopsMax)]).nullish(),
 	stream: z.boolean().nullish(),
 	stream_options: z.looseObject({ include_usage: z.boolean().optional() }).nullish(),
 	n: z.literal(1).nullish(),
@@ -29,29 +34,33 @@ const sampling = {
 	response_format: z.looseObject({ type: z.literal("text") }).nullish(),
 	frequency_penalty: z.literal(0).nullish(),
 	presence_penalty: z.literal(0).nullish(),
-	logit_bias: z.record(z.string(), z.never()).nullish(),
+	logit_bias: z.custom<object>(isEmpty, "Only an empty one is supported").nullish(),
 	suffix: z.literal("").nullish(),
 };
 
-const token = z.int().min(0);
 const completion = z.looseObject({
 	...sampling,
-	prompt: z.union([z.string(), z.array(token).min(1), z.array(z.string()).min(1).max(promptsMax)]),
+	prompt: z.union([
+		z.string(),
+		z.custom<readonly number[]>(isTokens, "Neither text nor tokens"),
+		few(z.string(), promptsMax, 1),
+	]),
 });
 
 const content = z.union([
 	z.string(),
-	z
-		.array(z.looseObject({ type: z.literal("text"), text: z.string() }))
-		.transform((parts) => parts.map(({ text }) => text).join("")),
+	few(z.looseObject({ type: z.literal("text"), text: z.string() }), partsMax).transform((parts) =>
+		parts.map(({ text }) => text).join(""),
+	),
 ]);
 const chat = z.looseObject({
 	...sampling,
 	max_completion_tokens: z.int().min(1).max(1_000_000).nullish(),
-	messages: z
-		.array(z.looseObject({ role: z.enum(["system", "developer", "user", "assistant", "tool"]), content }))
-		.min(1)
-		.max(messagesMax),
+	messages: few(
+		z.looseObject({ role: z.enum(["system", "developer", "user", "assistant", "tool"]), content }),
+		messagesMax,
+		1,
+	),
 });
 
 /** What a request asks of each of its prompts. */
@@ -83,7 +92,7 @@ export interface ChatRequest extends ApiSampling {
 export function parseCompletion(json: unknown): CompletionRequest {
 	const body = parse(completion, json);
 	const { prompt } = body;
-	const prompts = typeof prompt === "string" ? [prompt] : isTokens(prompt) ? [prompt] : prompt;
+	const prompts = typeof prompt === "string" || isTokens(prompt) ? [prompt] : prompt;
 	return { ...samplingOf(body, body.max_tokens ?? 16), prompts };
 }
 
@@ -97,8 +106,14 @@ export function parseChat(json: unknown): ChatRequest {
 	return { ...samplingOf(body, body.max_completion_tokens ?? body.max_tokens ?? null), messages };
 }
 
-function isTokens(prompt: readonly (string | number)[]): prompt is readonly number[] {
-	return typeof prompt[0] === "number";
+function isTokens(prompt: unknown): prompt is readonly number[] {
+	return (
+		Array.isArray(prompt) && prompt.length > 0 && prompt.every((token) => Number.isSafeInteger(token) && token >= 0)
+	);
+}
+
+function isEmpty(value: unknown): boolean {
+	return typeof value === "object" && value !== null && Object.keys(value).length === 0;
 }
 
 function samplingOf(body: z.infer<z.ZodObject<typeof sampling>>, maxTokens: number | null): ApiSampling {

@@ -73,6 +73,8 @@ export async function startApi(options: ApiOptions): Promise<ApiServer> {
 		route(request, response).catch((error) => {
 			const failure = failureOf(error);
 			if (failure.status === 500) log.error({ error: String(error) }, "API request failed");
+			// What is left of the body is not read, so nothing can follow it on this connection.
+			if (!request.complete) response.shouldKeepAlive = false;
 			if (response.headersSent) response.destroy();
 			else sendFailure(response, failure);
 		});

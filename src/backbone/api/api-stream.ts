@@ -17,12 +17,13 @@ export interface EventStream {
 /**
  * The response's head goes out with the first event, or after 15 s.
  *
+ * A client that does not read is cut off.
+ *
  * @param first an event to begin with
- * @param tooSlow called when the client does not read
  */
 export function openEventStream(
 	response: ServerResponse,
-	{ clock, first, tooSlow }: { clock: Clock; first: unknown; tooSlow: () => void },
+	{ clock, first }: { clock: Clock; first: unknown },
 ): EventStream {
 	let cancelTimer = clock.after(keepAliveMs, keepAlive);
 	response.once("close", () => cancelTimer());
@@ -38,8 +39,8 @@ export function openEventStream(
 			if (first !== null) response.write(eventOf(first));
 		}
 		response.write(text);
-		if (response.writableLength > apiUnreadBytesMax) tooSlow();
-		cancelTimer = clock.after(keepAliveMs, keepAlive);
+		if (response.writableLength > apiUnreadBytesMax) response.destroy();
+		else cancelTimer = clock.after(keepAliveMs, keepAlive);
 	}
 	function end(): void {
 		write("data: [DONE]\n\n");

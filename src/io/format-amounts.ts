@@ -17,3 +17,8 @@ export function formatMs(ms: number): string {
 export function formatCount(count: number): string {
 	return String(count).replace(/\B(?=(\d{3})+$)/g, ",");
 }
+
+/** So many of something, with an `s` unless it is one: `1 expert`, `1,024 experts`. */
+export function formatCounted(count: number, one: string): string {
+	return `${formatCount(count)} ${count === 1 ? one : `${one}s`}`;
+}

@@ -17,6 +17,7 @@ const view: WorkerView = {
 	refused: { overloaded: 2 },
 	notes: ["12:00:01 receipt 3 countersigned"],
 	draining: false,
+	left: false,
 };
 
 const frame = (changes: Partial<WorkerView> = {}) =>
@@ -43,6 +44,13 @@ describe("WorkerScreen", () => {
 	it("says that it dials while nothing is linked, and that it drains", () => {
 		expect(frame({ links: [] })).toContain("dialling");
 		expect(frame({ draining: true })).toContain("Ctrl-C again quits at once");
+	});
+
+	it("ends with what was done, and no advice", () => {
+		const last = frame({ draining: true, left: true });
+		expect(last).toMatch(/^kvasir worker {2}left/);
+		expect(last).toContain("0.069041 KVR in 3 receipts");
+		expect(last).not.toMatch(/Ctrl-C|round trip/);
 	});
 
 	it("shows no line for counters that are zero", () => {

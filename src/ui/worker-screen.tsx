@@ -1,5 +1,5 @@
 import { Box, Text } from "ink";
-import { formatBytes, formatCount, formatMs } from "../io/format-amounts.ts";
+import { formatBytes, formatCount, formatCounted, formatMs } from "../io/format-amounts.ts";
 
 /** Everything the worker's screen shows, as one value. */
 export interface WorkerView {
@@ -27,6 +27,8 @@ export interface WorkerView {
 	/** The last things worth telling, newest last. */
 	readonly notes: readonly string[];
 	readonly draining: boolean;
+	/** It has left: this is the last thing shown. */
+	readonly left: boolean;
 }
 
 /** The live screen of `kvasir join`: the whole of it is a function of the view. */
@@ -43,13 +45,13 @@ export function WorkerScreen({ view }: { readonly view: WorkerView }) {
 			<Fact label="worker">{view.worker}</Fact>
 			<Fact label="paid to">{view.payout === view.worker ? `${view.payout} (this node)` : view.payout}</Fact>
 			<Fact label="serves">{`${view.holds}, ${formatBytes(view.heldBytes)}, engine ${view.engine}`}</Fact>
-			{view.links.map((link) => (
+			{(view.left ? [] : view.links).map((link) => (
 				<Fact key={link.backbone} label="backbone">
 					{`${link.backbone}  ${link.state}${link.roundTripMs === null ? "" : `, ${formatMs(link.roundTripMs)} round trip`}`}
 				</Fact>
 			))}
 			<Fact label="work">{workOf(view)}</Fact>
-			<Fact label="pay">{`${view.pay.kvr} KVR in ${formatCount(view.pay.receipts)} receipts`}</Fact>
+			<Fact label="pay">{`${view.pay.kvr} KVR in ${formatCounted(view.pay.receipts, "receipt")}`}</Fact>
 			<Counts label="unpaid" counts={view.unpaid} />
 			<Counts label="refused" counts={view.refused} />
 			{view.notes.map((note) => (
@@ -57,7 +59,9 @@ export function WorkerScreen({ view }: { readonly view: WorkerView }) {
 					{note}
 				</Text>
 			))}
-			<Text dimColor>{view.draining ? "draining; Ctrl-C again quits at once" : "Ctrl-C drains and leaves"}</Text>
+			{view.left ? null : (
+				<Text dimColor>{view.draining ? "draining; Ctrl-C again quits at once" : "Ctrl-C drains and leaves"}</Text>
+			)}
 		</Box>
 	);
 }
@@ -80,6 +84,7 @@ function Counts({ label, counts }: { readonly label: string; readonly counts: Re
 }
 
 function stateOf(view: WorkerView, linked: number): string {
+	if (view.left) return "left";
 	if (view.draining) return "draining";
 	if (linked === 0) return "dialling";
 	return linked === 1 ? "serving" : `serving ${linked} backbones`;
@@ -87,7 +92,7 @@ function stateOf(view: WorkerView, linked: number): string {
 
 function workOf({ work }: WorkerView): string {
 	const each = work.computeMs === null ? "" : `, ${formatMs(work.computeMs)} a dispatch`;
-	return `${formatCount(work.pairs)} pairs in ${formatCount(work.dispatches)} dispatches, ${formatBytes(work.servedBytes)}${each}`;
+	return `${formatCounted(work.pairs, "pair")} in ${formatCount(work.dispatches)} dispatch${work.dispatches === 1 ? "" : "es"}, ${formatBytes(work.servedBytes)}${each}`;
 }
 
 function formatUptime(ms: number): string {

@@ -1,3 +1,4 @@
+import { formatCounted } from "../io/format-amounts.ts";
 import type { VerifyReport } from "./report.ts";
 import { verdictText, verifyChecks } from "./verify-checks.ts";
 
@@ -14,7 +15,7 @@ export function stepSummary(report: VerifyReport): string {
 	return [
 		`### kvasir verify: ${cell(verdictText(report))}`,
 		"",
-		`Model \`${model.name}\` (${model.weights} weights, ${model.layers} layers, ${model.experts} experts, top-${model.topK}); remote layers: ${remote.layers.join(", ") || "none"}.`,
+		`Model \`${model.name}\` (${model.weights} weights, ${formatCounted(model.layers, "layer")}, ${model.experts} experts, top-${model.topK}); remote layers: ${remote.layers.join(", ") || "none"}.`,
 		"",
 		"| check | result | |",
 		"|---|---|---|",

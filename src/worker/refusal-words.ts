@@ -81,7 +81,7 @@ export const refusalWords: Readonly<Record<string, Meaning>> = {
 	],
 	not_ready: [
 		"refused",
-		"nobody is ready to send this model's experts",
+		"nobody is ready yet to send this model's experts",
 		`A backbone reads its whole file before it sends the first one. ${again}`,
 	],
 	admission_unavailable: busy("the gateway cannot read its admission lists"),

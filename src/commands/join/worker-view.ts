@@ -1,4 +1,4 @@
-import { formatBytes, formatCount } from "../../io/format-amounts.ts";
+import { formatBytes, formatCounted } from "../../io/format-amounts.ts";
 import type { Logger } from "../../io/log.ts";
 import type { WorkerView } from "../../ui/worker-screen.tsx";
 import { kvrText } from "../../wallet/amounts.ts";
@@ -29,8 +29,8 @@ export async function openWorkerView(context: Context): Promise<WorkerTelling> {
 		notes.push(`${time} ${text}`);
 		notes.splice(0, notes.length - notesMax);
 	};
-	let screen: ReturnType<typeof openWorkerScreen> | null = null;
 	let cancel = () => {};
+	let close = () => {};
 	return {
 		log: noteLog(note),
 		onEvent(event) {
@@ -38,18 +38,20 @@ export async function openWorkerView(context: Context): Promise<WorkerTelling> {
 			if (text !== null) note(text);
 		},
 		show(worker) {
+			const view = (left: boolean) => ({ ...viewOf(worker.snapshot(), [...notes]), left });
+			const screen = openWorkerScreen(view(false), host.stdout as NodeJS.WriteStream);
 			const draw = () => {
-				const view = viewOf(worker.snapshot(), [...notes]);
-				screen ??= openWorkerScreen(view, host.stdout as NodeJS.WriteStream);
-				screen.update(view);
+				screen.update(view(false));
 				cancel = context.clock.after(refreshMs, draw);
 			};
 			draw();
+			close = () => {
+				cancel();
+				screen.update(view(true));
+				screen.close();
+			};
 		},
-		close() {
-			cancel();
-			screen?.close();
-		},
+		close: () => close(),
 	};
 }
 
@@ -65,13 +67,13 @@ function lines(context: Context): WorkerTelling {
 	};
 }
 
-function viewOf(snapshot: WorkerSnapshot, notes: readonly string[]): WorkerView {
+function viewOf(snapshot: WorkerSnapshot, notes: readonly string[]): Omit<WorkerView, "left"> {
 	const { pay, holds, ...rest } = snapshot;
 	const layers = new Set(holds.map(({ layer }) => layer)).size;
 	const experts = holds.reduce((sum, { count }) => sum + count, 0);
 	return {
 		...rest,
-		holds: `${formatCount(experts)} experts of ${layers} layers`,
+		holds: `${formatCounted(experts, "expert")} of ${formatCounted(layers, "layer")}`,
 		pay: { receipts: pay.receipts, kvr: kvrText(pay.nano) },
 		links: snapshot.links.map((link) => ({ ...link, backbone: link.backbone || "not known yet" })),
 		notes,
@@ -84,7 +86,7 @@ function describeEvent(event: WorkerEvent): string | null {
 		case "loading":
 			return null;
 		case "holding":
-			return `holding ${formatCount(event.experts)} experts, ${formatBytes(event.bytes)}`;
+			return `holding ${formatCounted(event.experts, "expert")}, ${formatBytes(event.bytes)}`;
 		case "connecting":
 			return `dialling ${event.gateway}`;
 		case "connected":
@@ -94,7 +96,7 @@ function describeEvent(event: WorkerEvent): string | null {
 			return `${event.message} [${event.code}]${again}${event.hint === null ? "" : `. ${event.hint}`}`;
 		}
 		case "receipt":
-			return `receipt ${event.number}: ${formatCount(event.pairs)} pairs ${event.agreed ? "countersigned" : "disputed"}`;
+			return `receipt ${event.number}: ${formatCounted(event.pairs, "pair")} ${event.agreed ? "countersigned" : "disputed"}`;
 		case "clock_skew":
 			return `this clock is ${event.offsetSeconds} s off the gateway's: set it`;
 		case "fetched":

@@ -102,12 +102,18 @@ function prepare(command: Command, host: Host): Command {
 	return command
 		.exitOverride()
 		.allowExcessArguments(false)
+		.configureHelp({ optionDescription: describedAlready })
 		.configureOutput({
 			writeOut: (text) => host.stdout.write(text),
 			// Errors are printed once, by printError.
 			writeErr: () => {},
 			outputError: () => {},
 		});
+}
+
+/** Without what commander would add, such as `preset: ""`: the description says all of it. */
+function describedAlready({ description }: Option): string {
+	return description;
 }
 
 function declare(command: Command, spec: CommandSpec, host: Host, ended: (exitCode: number) => void): void {
@@ -145,7 +151,7 @@ function valueMissing(spec: OptionSpec<unknown>, next: string): KvasirError {
 
 function describe(section: string | null, spec: OptionSpec<unknown>): string {
 	const shown = spec.fallback;
-	const scalar = typeof shown === "string" || typeof shown === "number";
+	const scalar = (typeof shown === "string" && shown !== "") || typeof shown === "number";
 	return `${scalar ? `default: ${shown}, ` : ""}env: ${environmentName(section, spec)}`;
 }
 

@@ -1,4 +1,4 @@
-import { formatCount, formatMs } from "../../io/format-amounts.ts";
+import { formatCount, formatCounted, formatMs } from "../../io/format-amounts.ts";
 import { formatFacts, formatTable } from "../../ui/table.ts";
 import type { VerifyReport } from "../../verify/report.ts";
 
@@ -7,7 +7,10 @@ export function describeVerify(report: VerifyReport): string {
 	const { model, remote, wire, tokens, argmax, logits, partials, served, timing, firstDivergence } = report;
 	const synthetic = model.weights === "synthetic" ? ", synthetic weights" : "";
 	const facts = formatFacts([
-		["model", `${model.name}${synthetic}: ${model.layers} layers, ${model.experts} experts, top ${model.topK}`],
+		[
+			"model",
+			`${model.name}${synthetic}: ${formatCounted(model.layers, "layer")}, ${model.experts} experts, top ${model.topK}`,
+		],
 		["text", JSON.stringify(tokens.text)],
 		["tokens", `${tokens.same} of ${tokens.total} the same`],
 		["argmax", `${argmax.same} of ${argmax.total} positions the same`],

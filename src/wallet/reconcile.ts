@@ -9,7 +9,8 @@ const differenceReasons = {
 	conflict: "the backbone issued two receipts with this number: one is credited, this one is kept as evidence",
 	not_polled: "the gateway has not polled all of the hub's ledger yet",
 	not_at_hub: "the hub did not have this receipt when the gateway last asked: its backbone keeps it and sends it again",
-	not_here: "credited, but not in this home's file: another machine works for this wallet, or the file is new",
+	not_here:
+		"credited, but not in this home's file: its link was gone when it was issued, another machine works for this wallet, or the file is new",
 	bytes: "the gateway's copy of this receipt has another size",
 } as const;
 export type DifferenceReason = keyof typeof differenceReasons;

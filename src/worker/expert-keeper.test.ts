@@ -194,6 +194,25 @@ describe("ExpertKeeper", () => {
 		expect(keeper.held.has(1, 2)).toBe(false);
 	});
 
+	it("stays for the next assignment when the backbone, begun again with another file, has a listed slice no more", async () => {
+		const old = await manifestOf();
+		const gone = {
+			...old,
+			layers: old.layers.map((layer, at) =>
+				at > 0 ? layer : { ...layer, slices: layer.slices.map(() => "0".repeat(64)) },
+			),
+		};
+		const { keeper, events, shorts, failures, assignUnder } = await startScene({}, { manifest: gone, others: [old] });
+		keeper.meet(backbone.publicKey, facts);
+		const digestOf = (manifest: Manifest) => manifestDigest(manifestText(manifest));
+		assignUnder(digestOf(gone), { layer: 0, first: 0, count: 2 });
+		await until(() => shorts.length > 0, "the shortage");
+		expect(events.findLast(({ event }) => event === "problem")).toMatchObject({ code: "bad_weights" });
+		assignUnder(digestOf(old), { layer: 0, first: 0, count: 2 });
+		await until(() => keeper.held.count === 2, "the new file's experts");
+		expect(failures).toEqual([]);
+	});
+
 	it("ends with model_mismatch naming the expert where a file is not the backbone's", async () => {
 		const manifest = await manifestOf();
 		const layers = manifest.layers.map((layer, index) =>

@@ -179,7 +179,7 @@ describe("fetchSlice()", () => {
 	});
 
 	it.each([
-		[404, "", "model_missing"],
+		[404, "", "bad_weights"],
 		[401, "signature", "auth"],
 		[403, "banned", "not_admitted"],
 	] as const)("does not try again after a %d for %s", async (status, reason, code) => {

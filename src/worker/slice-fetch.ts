@@ -92,13 +92,17 @@ export function fetchText(path: string, bytesMax: number, parts: Omit<FetchParts
 }
 
 async function download(
-	{ digest, bytes }: SliceWanted,
+	wanted: SliceWanted,
 	slice: UnfinishedSlice,
 	{ client, signal, onBytes }: FetchParts,
 ): Promise<void> {
+	const { digest, bytes } = wanted;
 	if (slice.bytes > bytes) await slice.restart();
 	if (slice.bytes === bytes) return;
-	const { status, start, body } = await client.get(`/v1/slices/${digest}`, { from: slice.bytes, signal });
+	const answer = await client.get(`/v1/slices/${digest}`, { from: slice.bytes, signal }).catch((error: unknown) => {
+		throw error instanceof KvasirError && error.facts.status === 404 ? notThereNow(wanted, error) : error;
+	});
+	const { status, start, body } = answer;
 	// A server that knows no ranges sends all of it again; one that answers another range than asked is not trusted with a second.
 	if (status !== 206 || start !== slice.bytes) await slice.restart();
 	if (status === 416 || (status === 206 && start !== slice.bytes)) {
@@ -141,6 +145,15 @@ async function retrying<T>(
 			await clock.sleep(inMs, signal);
 		}
 	}
+}
+
+/** The manifest listed it: the backbone began again with another file since. Its next assignment goes by another manifest. */
+function notThereNow({ what, digest }: SliceWanted, cause: KvasirError): KvasirError {
+	return new KvasirError("bad_weights", `Cannot fetch ${what}: the backbone offers it no more`, {
+		cause,
+		hint: "Its model changed; what it assigns next is fetched by its new manifest",
+		facts: { digest },
+	});
 }
 
 function notThere(cause: KvasirError): KvasirError {

@@ -44,7 +44,7 @@ async function openFile(path: string): Promise<FileHandle> {
 		if (code === "ENOENT" || code === "ENOTDIR") {
 			throw new KvasirError("file_missing", `Cannot open ${path}: no such file`, {
 				cause,
-				hint: "check the path, or register the file with: kvasir model add NAME PATH",
+				hint: "Check the path, or register the file with: kvasir model add NAME PATH",
 				facts: { path },
 			});
 		}

@@ -33,4 +33,5 @@ it.each([
 it("a bye that lets a worker come back says what to do about a key in use", () => {
 	expect(byeEnding("key_in_use", "Another instance works").hint).toContain("--home");
 	expect(byeEnding("draining", "bye").hint).toBeNull();
+	expect(byeEnding("done", "").message).toBe("the backbone said goodbye");
 });

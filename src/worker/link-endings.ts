@@ -37,7 +37,8 @@ export function endingOf(closeCode: number, reason: string): Ending {
 
 /** A bye after which to come back. */
 export function byeEnding(code: string, text: string): Ending {
-	return { code, message: text, hint: code === "key_in_use" ? ownHome : null, reason: null };
+	const message = text === "" ? "the backbone said goodbye" : text;
+	return { code, message, hint: code === "key_in_use" ? ownHome : null, reason: null };
 }
 
 /** What a bye for good means: a person has to do something. */

@@ -1,4 +1,4 @@
-import { mkdir, readdir, writeFile } from "node:fs/promises";
+import { mkdir, readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { fakeClock } from "../../test/support/fake-clock.ts";
@@ -51,6 +51,23 @@ describe("openSliceCache()", () => {
 		expect(await slice.finish()).toBeNull();
 		await slice.close();
 		expect([await readdir(folder), cache.bytes]).toEqual([["notes.txt"], 0]);
+	});
+
+	it("begins anew when its folder is deleted meanwhile, and says what else keeps it from writing", async () => {
+		const folder = join(await temporaryHome(), "slices");
+		const cache = await openSliceCache({ folder, bytesMax: 1000, clock: fakeClock() });
+		await put(cache, sliceOf(1));
+		const begun = await cache.resume(hex(sliceOf(2)), 100);
+		await rm(folder, { recursive: true });
+		await begun.append(sliceOf(2));
+		expect(await begun.finish()).toBeNull();
+		await begun.close();
+		expect(await cache.read(hex(sliceOf(1)))).toBeNull();
+		expect(await put(cache, sliceOf(2))).not.toBeNull();
+		expect(await cache.read(hex(sliceOf(2)))).not.toBeNull();
+		await rm(folder, { recursive: true });
+		await writeFile(folder, "no folder any more");
+		await expect(put(cache, sliceOf(3))).rejects.toMatchObject({ code: "file_missing" });
 	});
 
 	it("keeps an unfinished slice while others are forgotten", async () => {

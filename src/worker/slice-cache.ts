@@ -4,6 +4,7 @@ import { KvasirError } from "../errors.ts";
 import type { Clock } from "../io/clock.ts";
 import { sha256Aside } from "../io/crypto.ts";
 import { makePrivateFolder } from "../io/files.ts";
+import { systemError } from "../io/system-error.ts";
 
 const complete = /^[0-9a-f]{64}$/;
 const unfinished = /^[0-9a-f]{64}\.part$/;
@@ -14,7 +15,7 @@ export interface SliceCache {
 	readonly bytes: number;
 	/** A slice whose bytes were checked just now; null where it is not here. One that does not fit its digest is deleted. */
 	read(digest: string): Promise<Uint8Array<ArrayBuffer> | null>;
-	/** Opens what is there of an unfinished slice, for more of it. Only one at a time for each digest. Throws `disk_full`. */
+	/** Opens what is there of an unfinished slice, for more of it. Only one at a time for each digest. Throws `disk_full`, `bad_file`, `file_missing`. */
 	resume(digest: string, totalBytes: number): Promise<UnfinishedSlice>;
 }
 
@@ -25,7 +26,7 @@ export interface UnfinishedSlice {
 	append(chunk: Uint8Array): Promise<void>;
 	/** Begins again at its first byte. */
 	restart(): Promise<void>;
-	/** Checks all of it against the digest: then it is in the cache, and its bytes are returned; else it is deleted, and null. */
+	/** Checks all of it against the digest: then it is in the cache, and its bytes are returned; else, or where its file is gone, it is deleted, and null. */
 	finish(): Promise<Uint8Array<ArrayBuffer> | null>;
 	close(): Promise<void>;
 }
@@ -85,7 +86,7 @@ class FolderCache implements SliceCache {
 		this.#open.add(name);
 		try {
 			await this.#makeRoom(totalBytes - begun);
-			const file = await open(join(this.#folder, name), "a+", 0o600);
+			const file = await this.#openPart(name);
 			const entry = { bytes: (await file.stat()).size, usedMs: this.#clock.now() };
 			this.#entries.set(name, entry);
 			return this.#unfinished(digest, file, entry);
@@ -93,6 +94,16 @@ class FolderCache implements SliceCache {
 			this.#open.delete(name);
 			throw diskError(error);
 		}
+	}
+
+	/** The folder may have been deleted meanwhile: it is a cache. */
+	async #openPart(name: string): Promise<FileHandle> {
+		const path = join(this.#folder, name);
+		return open(path, "a+", 0o600).catch(async (error: NodeJS.ErrnoException) => {
+			if (error.code !== "ENOENT") throw error;
+			await makePrivateFolder(this.#folder);
+			return open(path, "a+", 0o600);
+		});
 	}
 
 	#unfinished(digest: string, file: FileHandle, entry: Entry): UnfinishedSlice {
@@ -121,8 +132,8 @@ class FolderCache implements SliceCache {
 				entry.bytes = 0;
 			},
 			finish: async () => {
-				const bytes = await readFile(path);
-				if ((await hexDigest(bytes)) !== digest) {
+				const bytes = await readFile(path).catch(() => null);
+				if (bytes === null || (await hexDigest(bytes)) !== digest) {
 					await this.#delete(name);
 					return null;
 				}
@@ -165,7 +176,7 @@ async function hexDigest(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
 
 function diskError(error: unknown): unknown {
 	const { code } = error as NodeJS.ErrnoException;
-	if (code !== "ENOSPC" && code !== "EDQUOT" && code !== "EFBIG") return error;
+	if (code !== "ENOSPC" && code !== "EDQUOT" && code !== "EFBIG") return systemError(error, "keep a slice") ?? error;
 	return new KvasirError("disk_full", `Cannot keep a slice: the disk is full (${code})`, {
 		cause: error,
 		hint: "Free some space, or keep less with --cache; what is held already is served on",

@@ -141,7 +141,9 @@ export class Roster {
 	}
 
 	#refuse(worker: WorkerLink, reason: Refused): false {
-		this.#log.warn({ worker: worker.address, reason }, "worker refused");
+		// `kvasir doctor` computes nothing: it asks only whether the path leads here.
+		const level = worker.hello.engine.class === "none" ? "debug" : "warn";
+		this.#log[level]({ worker: worker.address, reason }, "worker refused");
 		worker.link.close(closeCodes.takenOver, reason);
 		this.#emit({ event: "refused", worker, reason });
 		return false;

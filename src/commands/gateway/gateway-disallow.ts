@@ -14,5 +14,5 @@ export const gatewayDisallowCommand = defineCommand({
 		const removed = await withAdmission(context, options, (store) => store.disallow(key));
 		return { data: { key, removed } };
 	},
-	render: ({ key, removed }) => (removed ? `${key} may not join any more` : `${key} was not on the allow list`),
+	render: ({ key, removed }) => (removed ? `${key} is off the allow list` : `${key} was not on the allow list`),
 });

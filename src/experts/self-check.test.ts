@@ -1,5 +1,6 @@
 import { execFileSync } from "node:child_process";
 import { expect, test } from "vitest";
+import { pinnedLogits } from "../backbone/decode/logits-check.ts";
 import { packagePath } from "../io/built.ts";
 import type { ExpertWeights } from "../model/weight-matrix.ts";
 import { openCanonicalEngine } from "./canonical/canonical-engine.ts";
@@ -57,12 +58,12 @@ test.each([
 });
 
 test.each([[["--no-enable-avx", "--no-enable-avx2"]], [["--liftoff-only"]], [["--no-liftoff"]]])(
-	"the canonical engine gives the digest under node %s",
+	"kernels and logits give their digests under node %s",
 	(flags) => {
 		const printed = execFileSync(process.execPath, [...flags, packagePath("scripts/self-check.mjs")], {
 			encoding: "utf8",
 		});
-		expect(printed.trim()).toBe(canonicalDigest);
+		expect(printed.trim()).toBe(`${canonicalDigest} ${pinnedLogits}`);
 	},
 );
 

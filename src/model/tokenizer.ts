@@ -14,13 +14,20 @@ export interface Tokenizer {
 	 * With `special`, control tokens written in the text (`<|im_start|>`) become their ids; without, they are plain text.
 	 * With `most`, it ends soon after more tokens than that are there. Throws `bounds` for a word of more than 131072 UTF-16 units.
 	 */
-	encode(text: string, options?: { special?: boolean; most?: number }): number[];
+	encode(text: string, options?: EncodeOptions): number[];
+	/** What `encode` gives, some milliseconds' work at a time: for a thread that has something else to do in between. */
+	encodeInParts(text: string, options?: EncodeOptions): Iterable<readonly number[]>;
 	/** With `skipSpecial`, control tokens leave no text. Ids without text leave none either. */
 	decode(ids: readonly number[], options?: { skipSpecial?: boolean }): string;
 	/** Decodes id by id. */
 	stream(options?: { skipSpecial?: boolean }): TextStream;
 	/** The id of a token's exact text in the file, or undefined. */
 	idOf(token: string): number | undefined;
+}
+
+export interface EncodeOptions {
+	readonly special?: boolean;
+	readonly most?: number;
 }
 
 /** Text that grows by tokens: a character whose bytes are spread over tokens comes out when it is whole. */
@@ -65,20 +72,27 @@ export function tokenizerOf(metadata: Metadata, { partUnits = 4096 } = {}): Toke
 		};
 	};
 
+	function* encodeInParts(text: string, { special = false, most = Number.POSITIVE_INFINITY }: EncodeOptions = {}) {
+		let encoded = 0;
+		for (const piece of (special ? withControls : everywhere)(text)) {
+			for (const part of piece.literal ? [piece.text] : partsOf(piece.text, partUnits)) {
+				if (encoded > most) return;
+				const tokens = piece.literal ? [ids.get(part)!] : encodeWords(part);
+				encoded += tokens.length;
+				yield tokens;
+			}
+		}
+	}
+
 	return {
 		tokenCount: tokens.length,
 		endOfGeneration: new Set(ends.filter((id) => id >= 0 && id < tokens.length)),
-		encode(text, { special = false, most = Number.POSITIVE_INFINITY } = {}) {
+		encode(text, options) {
 			const encoded: number[] = [];
-			for (const piece of (special ? withControls : everywhere)(text)) {
-				const parts = piece.literal ? [piece.text] : partsOf(piece.text, partUnits);
-				for (const part of parts) {
-					if (encoded.length > most) return encoded;
-					for (const id of piece.literal ? [ids.get(part)!] : encodeWords(part)) encoded.push(id);
-				}
-			}
+			for (const part of encodeInParts(text, options)) for (const id of part) encoded.push(id);
 			return encoded;
 		},
+		encodeInParts,
 		decode(tokenIds, options) {
 			const growing = stream(options);
 			return tokenIds.map((id) => growing.push(id)).join("") + growing.end();

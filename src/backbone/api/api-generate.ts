@@ -1,3 +1,4 @@
+import type { Clock } from "../../io/clock.ts";
 import type { Random } from "../../io/random.ts";
 import { type ChatMessage, renderChat } from "../../model/chat.ts";
 import type { Metadata } from "../../model/metadata.ts";
@@ -28,13 +29,31 @@ export interface GeneratedText {
 	readonly tainted: boolean;
 }
 
+/** Tokens of a text after which everything else on this thread has a turn: some 20 ms. */
+const tokensAtOnce = 2048;
+
+/** A text's tokens; not all of them where they are more than the model's context. Throws `bounds`. */
+export async function textTokens(
+	{ tokenizer, contextLength }: ApiModel,
+	text: string,
+	clock: Clock,
+	{ special = false } = {},
+): Promise<number[]> {
+	const tokens: number[] = [];
+	let pausedAt = 0;
+	for (const part of tokenizer.encodeInParts(text, { special, most: contextLength })) {
+		for (const token of part) tokens.push(token);
+		if (tokens.length - pausedAt < tokensAtOnce) continue;
+		pausedAt = tokens.length;
+		await clock.sleep(0); // the sockets of workers are this thread's too
+	}
+	return tokens;
+}
+
 /** A conversation's prompt, as tokens, by the model's own template; not all of them where they are more than its context. Throws `usage`, `bounds`. */
-export function chatTokens(
-	{ metadata, tokenizer, contextLength }: ApiModel,
-	messages: readonly ChatMessage[],
-): number[] {
-	const text = renderChat({ metadata }, messages, { addGenerationPrompt: true });
-	return tokenizer.encode(text, { special: true, most: contextLength });
+export function chatTokens(model: ApiModel, messages: readonly ChatMessage[], clock: Clock): Promise<number[]> {
+	const text = renderChat(model, messages, { addGenerationPrompt: true });
+	return textTokens(model, text, clock, { special: true });
 }
 
 /**

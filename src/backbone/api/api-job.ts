@@ -3,7 +3,7 @@ import { KvasirError } from "../../errors.ts";
 import type { Clock } from "../../io/clock.ts";
 import type { Random } from "../../io/random.ts";
 import { type AnswerHead, endAnswer, pieceAnswer, roleAnswer, usageAnswer, wholeAnswer } from "./api-answers.ts";
-import { type ApiModel, chatTokens, generateText } from "./api-generate.ts";
+import { type ApiModel, chatTokens, generateText, textTokens } from "./api-generate.ts";
 import { failureOf, sendJson } from "./api-http.ts";
 import { type ApiSampling, parseChat, parseCompletion } from "./api-requests.ts";
 import { openEventStream } from "./api-stream.ts";
@@ -16,22 +16,23 @@ export interface ApiJob {
 }
 
 /** The job of a POST to /v1/completions. Throws `usage`, `model_missing`. */
-export function completionJob(json: unknown, model: ApiModel): ApiJob {
+export async function completionJob(json: unknown, model: ApiModel, clock: Clock): Promise<ApiJob> {
 	const { prompts, ...sampling } = parseCompletion(json);
 	requireServed(sampling, model);
-	const most = model.contextLength;
-	const tokens = prompts.map((prompt) => {
-		const encoded = typeof prompt === "string" ? model.tokenizer.encode(prompt, { most }) : prompt;
-		return requireRoom(encoded, most);
-	});
+	const tokens: (readonly number[])[] = [];
+	for (const prompt of prompts) {
+		const encoded = typeof prompt === "string" ? await textTokens(model, prompt, clock) : prompt;
+		tokens.push(requireRoom(encoded, model.contextLength));
+	}
 	return { kind: "completion", prompts: tokens, sampling };
 }
 
 /** The job of a POST to /v1/chat/completions. Throws `usage`, `model_missing`. */
-export function chatJob(json: unknown, model: ApiModel): ApiJob {
+export async function chatJob(json: unknown, model: ApiModel, clock: Clock): Promise<ApiJob> {
 	const { messages, ...sampling } = parseChat(json);
 	requireServed(sampling, model);
-	return { kind: "chat", prompts: [requireRoom(chatTokens(model, messages), model.contextLength)], sampling };
+	const tokens = await chatTokens(model, messages, clock);
+	return { kind: "chat", prompts: [requireRoom(tokens, model.contextLength)], sampling };
 }
 
 export interface JobParts {
@@ -49,6 +50,7 @@ export async function answerJob({ kind, prompts, sampling }: ApiJob, response: S
 	const gone = new AbortController();
 	const leave = () => gone.abort();
 	response.once("close", leave);
+	if (response.destroyed) leave(); // while its prompt was encoded
 	const signal = AbortSignal.any([gone.signal, closing]);
 	const first = kind === "chat" ? roleAnswer(head) : null;
 	const stream = sampling.stream ? openEventStream(response, { clock, first }) : null;

@@ -55,9 +55,9 @@ export async function startApi(options: ApiOptions): Promise<ApiServer> {
 			case `GET /v1/models/${encodeURIComponent(model.name)}`:
 				return sendJson(response, 200, described);
 			case "POST /v1/completions":
-				return answerJob(completionJob(await readJson(request), model), response, parts);
+				return answerJob(await completionJob(await readJson(request), model, options.clock), response, parts);
 			case "POST /v1/chat/completions":
-				return answerJob(chatJob(await readJson(request), model), response, parts);
+				return answerJob(await chatJob(await readJson(request), model, options.clock), response, parts);
 			case "GET /metrics":
 				if (options.metrics === undefined) break;
 				response.writeHead(200, { "content-type": "text/plain; version=0.0.4" });

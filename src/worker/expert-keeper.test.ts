@@ -21,6 +21,7 @@ const dims = { layers: 2, experts: 4, hidden: 16, width: 4 };
 const backbone = keyPairFromSeed(bytes(32, 4));
 const model = plainModel(dims, bytes(32, 2));
 const facts = { ...sampleWelcomeBody.model, ...dims, modelId: bytes(32, 2), expertWidth: dims.width, name: "tiny" };
+const linked = () => true;
 const manifestOf = (source = model): Promise<Manifest> =>
 	buildManifest({ ...source, name: "tiny", shape: { ...dims, expertWidth: dims.width } as never });
 
@@ -89,7 +90,7 @@ async function startScene(
 describe("ExpertKeeper", () => {
 	it("fetches what is assigned, tells as soon as the first is ready, and follows the newest wish", async () => {
 		const { keeper, told, assign } = await startScene();
-		keeper.meet(backbone.publicKey, facts);
+		keeper.meet(backbone.publicKey, facts, linked);
 		assign({ layer: 0, first: 0, count: 4 });
 		await until(() => keeper.held.count === 4, "four experts");
 		assign({ layer: 0, first: 2, count: 2 }, { layer: 1, first: 0, count: 1 }, { layer: 9, first: 0, count: 1 });
@@ -125,7 +126,7 @@ describe("ExpertKeeper", () => {
 			{ manifest, others: [swapped] },
 		);
 		const slicesAsked = () => server.requests.filter(({ url }) => url!.startsWith("/v1/slices/")).length;
-		keeper.meet(backbone.publicKey, facts);
+		keeper.meet(backbone.publicKey, facts, linked);
 		assignUnder(digest(manifest), { layer: 0, first: 0, count: 4 });
 		await until(() => keeper.held.count === 4, "four experts");
 		const before = slicesAsked();
@@ -154,12 +155,12 @@ describe("ExpertKeeper", () => {
 			},
 		});
 		const { keeper, assign, failures } = await startScene({ engine });
-		keeper.meet(backbone.publicKey, facts);
+		keeper.meet(backbone.publicKey, facts, linked);
 		assign({ layer: 0, first: 0, count: 4 });
 		await until(() => keeper.held.count === 4, "four experts");
 		assign({ layer: 0, first: 0, count: 4 }, { layer: 1, first: 0, count: 1 });
 		await until(() => goOn !== null, "the fifth to be loaded");
-		keeper.meet(backbone.publicKey, { ...facts, modelId: bytes(32, 77) });
+		keeper.meet(backbone.publicKey, { ...facts, modelId: bytes(32, 77) }, linked);
 		expect([keeper.held.count, keeper.modelId]).toEqual([0, bytes(32, 77)]);
 		goOn!();
 		await until(() => engine.bytesHeld === 0, "the engine to be empty");
@@ -170,11 +171,11 @@ describe("ExpertKeeper", () => {
 
 	it("believes no manifest that another key signed, and none of another geometry", async () => {
 		const forged = await startScene({}, { signer: keyPairFromSeed(bytes(32, 5)) });
-		forged.keeper.meet(backbone.publicKey, facts);
+		forged.keeper.meet(backbone.publicKey, facts, linked);
 		await until(() => forged.events.some(({ event }) => event === "problem"), "the refusal");
 		expect(forged.events.find(({ event }) => event === "problem")).toMatchObject({ code: "auth" });
 		const other = await startScene({}, { manifest: { ...(await manifestOf()), hidden: 32 } });
-		other.keeper.meet(backbone.publicKey, facts);
+		other.keeper.meet(backbone.publicKey, facts, linked);
 		await until(() => other.failures.length === 1, "the refusal");
 		expect(other.failures[0]).toMatchObject({ code: "model_mismatch" });
 	});
@@ -183,7 +184,7 @@ describe("ExpertKeeper", () => {
 		const bad = sliceOf(await model.weights.expert(1, 2));
 		const spoil = (slice: Uint8Array) => (Buffer.from(slice).equals(bad) ? slice.slice().fill(9) : slice);
 		const { keeper, events, shorts, assign } = await startScene({}, { spoil });
-		keeper.meet(backbone.publicKey, facts);
+		keeper.meet(backbone.publicKey, facts, linked);
 		assign({ layer: 0, first: 0, count: 4 }, { layer: 1, first: 0, count: 4 });
 		await until(() => shorts.length > 0, "the shortage");
 		expect(events.find(({ event }) => event === "problem")).toMatchObject({
@@ -203,7 +204,7 @@ describe("ExpertKeeper", () => {
 			),
 		};
 		const { keeper, events, shorts, failures, assignUnder } = await startScene({}, { manifest: gone, others: [old] });
-		keeper.meet(backbone.publicKey, facts);
+		keeper.meet(backbone.publicKey, facts, linked);
 		const digestOf = (manifest: Manifest) => manifestDigest(manifestText(manifest));
 		assignUnder(digestOf(gone), { layer: 0, first: 0, count: 2 });
 		await until(() => shorts.length > 0, "the shortage");
@@ -211,6 +212,23 @@ describe("ExpertKeeper", () => {
 		assignUnder(digestOf(old), { layer: 0, first: 0, count: 2 });
 		await until(() => keeper.held.count === 2, "the new file's experts");
 		expect(failures).toEqual([]);
+	});
+
+	it("drops a wish that a successor of its backbone has no model for, and asks anew, by the new name, once there is a link", async () => {
+		const { keeper, failures } = await startScene({ hold: () => [{ layer: 0, first: 0, count: 4 }] });
+		let looked = false;
+		const unlinked = () => {
+			looked = true;
+			return false;
+		};
+		keeper.meet(backbone.publicKey, { ...facts, name: "other" }, unlinked);
+		await until(() => looked, "the 404");
+		keeper.meet(backbone.publicKey, facts, linked);
+		await until(() => keeper.held.count === 4, "four experts");
+		expect(failures).toEqual([]);
+		keeper.meet(backbone.publicKey, { ...facts, name: "other" }, linked);
+		await until(() => failures.length === 1, "the end");
+		expect(failures[0]).toMatchObject({ code: "model_missing" });
 	});
 
 	it("ends with model_mismatch naming the expert where a file is not the backbone's", async () => {
@@ -221,7 +239,7 @@ describe("ExpertKeeper", () => {
 		const hold = () => [{ layer: 1, first: 0, count: 4 }];
 		const { keeper, failures } = await startScene({ model, hold }, { manifest: { ...manifest, layers } });
 		await keeper.loadOwn(dims, () => false);
-		keeper.meet(backbone.publicKey, facts);
+		keeper.meet(backbone.publicKey, facts, linked);
 		await until(() => failures.length === 1, "the refusal");
 		expect(failures[0]).toMatchObject({ code: "model_mismatch", facts: { layer: 1, expert: 3 } });
 	});
@@ -232,7 +250,7 @@ describe("ExpertKeeper", () => {
 			hold: () => [{ layer: 1, first: 0, count: 4 }],
 		});
 		await keeper.loadOwn(dims, () => false);
-		keeper.meet(backbone.publicKey, facts);
+		keeper.meet(backbone.publicKey, facts, linked);
 		await until(() => server.requests.length === 1, "the manifest to be asked for");
 		assign({ layer: 0, first: 0, count: 1 });
 		expect(shorts).toEqual(["holds what its operator said"]);
@@ -241,7 +259,7 @@ describe("ExpertKeeper", () => {
 
 	it("takes as much as fits, and says that it is short", async () => {
 		const { keeper, shorts, assign } = await startScene({ engine: plainEngine("f32", 3) });
-		keeper.meet(backbone.publicKey, facts);
+		keeper.meet(backbone.publicKey, facts, linked);
 		assign({ layer: 0, first: 0, count: 4 }, { layer: 1, first: 0, count: 4 });
 		await until(() => shorts.length > 0, "the shortage");
 		expect([keeper.held.count, shorts]).toEqual([3, ["memory is full"]]);

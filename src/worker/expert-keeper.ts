@@ -66,6 +66,10 @@ export class ExpertKeeper {
 	readonly #parts: KeeperParts;
 	#model: ModelFacts | null = null;
 	#backbone: Uint8Array | null = null;
+	/** Is there still the link on which that was met? */
+	#isLinked = () => false;
+	/** A wish ended for want of a link: the next one asks anew. */
+	#dropped = false;
 	readonly #source: ListedSource;
 	#wish = new AbortController();
 	#changing: Promise<unknown> = Promise.resolve();
@@ -102,10 +106,15 @@ export class ExpertKeeper {
 		if (hold !== null) await this.#change(hold(model), { signal, under: null, onLoaded });
 	}
 
-	/** The main backbone's model: without a file it is adopted, and another one before is dropped. Throws `model_mismatch`, `model_missing`. */
-	meet(backbone: Uint8Array, model: ModelFacts): void {
+	/**
+	 * The main backbone's model: without a file it is adopted, and another one before is dropped. Throws `model_mismatch`, `model_missing`.
+	 *
+	 * @param isLinked whether the link on which it was met is still there
+	 */
+	meet(backbone: Uint8Array, model: ModelFacts, isLinked: () => boolean): void {
 		const { model: file, slices, hold } = this.#parts;
 		this.#backbone = backbone;
+		this.#isLinked = isLinked;
 		if (file !== null) {
 			if (!equalBytes(file.modelId, model.modelId)) throw otherModel(file.name, model.name);
 			const first = this.#model === null;
@@ -115,7 +124,13 @@ export class ExpertKeeper {
 		}
 		if (slices === null)
 			throw new KvasirError("model_missing", "Cannot serve: no model file and nowhere to fetch from");
-		if (this.#model !== null && equalBytes(this.#model.modelId, model.modelId)) return;
+		const again = this.#dropped;
+		this.#dropped = false;
+		// Under another name it has another manifest.
+		if (this.#model?.name === model.name && equalBytes(this.#model.modelId, model.modelId)) {
+			if (again && hold !== null) this.#want(hold(model));
+			return;
+		}
 		const wanted = hold?.(model) ?? [];
 		this.#model = model;
 		this.#source.forget();
@@ -217,7 +232,11 @@ export class ExpertKeeper {
 		if (signal.aborted) return;
 		const { onFailed, onEvent, onShort, log } = this.#parts;
 		this.#tellNow();
-		if (error instanceof KvasirError && pointless.has(error.code)) {
+		if (error instanceof KvasirError && error.code === "model_missing" && !this.#isLinked()) {
+			// Whoever answered took the backbone's place: what it offers is known once there is a link to it.
+			this.#dropped = true;
+			log.info({ model: this.#model?.name }, "no such model while the backbone is away: asked anew at the next link");
+		} else if (error instanceof KvasirError && pointless.has(error.code)) {
 			onFailed(error);
 		} else if (error instanceof KvasirError) {
 			const { code, message, hint } = error;

@@ -5,13 +5,21 @@ import { plainEngine, plainModel } from "../../test/support/plain-engine.ts";
 import { bytes, sampleWelcomeBody } from "../../test/support/sample-messages.ts";
 import { seededRandom } from "../../test/support/seeded-random.ts";
 import { until } from "../../test/support/until.ts";
+import { KvasirError } from "../errors.ts";
 import { addressOf } from "../io/base58.ts";
 import { type KeyPair, keyPairFromSeed } from "../io/crypto.ts";
 import { silentLog } from "../io/log.ts";
 import { acceptHandshake } from "../protocol/handshake.ts";
 import type { Link } from "../protocol/link.ts";
 import { memoryTransportPair } from "../protocol/memory-transport.ts";
-import type { ExpertRange, Hello, SessionMessage, WelcomeBody } from "../protocol/messages.ts";
+import {
+	closeCodes,
+	type ExpertRange,
+	type Hello,
+	type SessionMessage,
+	type WelcomeBody,
+} from "../protocol/messages.ts";
+import type { SliceAccess } from "./expert-keeper.ts";
 import { parseHold } from "./held-experts.ts";
 import { startWorker, type WorkerParts } from "./worker.ts";
 import type { WorkerEvent } from "./worker-event.ts";
@@ -198,6 +206,23 @@ describe("startWorker()", () => {
 		expect(await closed).toBe("model_mismatch");
 		await settle();
 		expect(sessions[0]!.messages).toMatchObject([{ kind: "refuse", code: "model_mismatch" }]);
+	});
+
+	it("outlives a 404 for the manifest while its backbone is away, and asks anew at the next link; ends on one of a linked backbone", async () => {
+		const answers: ((error: KvasirError) => void)[] = [];
+		const get = () => new Promise<never>((_, reject) => answers.push(reject));
+		const slices = { client: () => ({ get }) } as unknown as SliceAccess;
+		const { sessions, events, clock, closed } = await startScene({ model: null, slices });
+		const noSuchModel = new KvasirError("refused", "Cannot fetch: 404", { facts: { status: 404 } });
+		expect(answers).toHaveLength(1);
+		sessions[0]!.link.close(closeCodes.goingAway, "restart");
+		await until(() => events.at(-1)?.event === "disconnected", "the link to end");
+		answers[0]!(noSuchModel);
+		await settle();
+		await clock.advance(60_000);
+		expect([sessions.length, answers.length]).toEqual([2, 2]);
+		answers[1]!(noSuchModel);
+		expect(await closed).toBe("model_missing");
 	});
 
 	it("dials again at once when told", async () => {

@@ -153,7 +153,7 @@ class LinkedWorker implements Worker {
 		};
 		this.#main = this.#loop(parts.backbone, false, (link, welcome) => {
 			this.#mainBackbone = addressOf(link.peer);
-			return this.#serve(link, welcome, () => keeper.meet(link.peer, welcome.model));
+			return this.#serve(link, welcome, () => keeper.meet(link.peer, welcome.model, () => this.#main.link === link));
 		});
 		this.closed = this.#main.ended.then(() => {
 			if (failed.aborted) throw failed.reason;

@@ -1,3 +1,4 @@
+import { type AddressInfo, createServer } from "node:net";
 import { expect, it } from "vitest";
 import { freePort } from "../../../test/support/free-port.ts";
 import { startParkedBackbone } from "../../../test/support/parked-backbone.ts";
@@ -12,14 +13,15 @@ import {
 	testKey,
 } from "../../../test/support/splice-swarm.ts";
 import { addressOf } from "../../io/base58.ts";
-import { systemClock } from "../../io/clock.ts";
+import { type Clock, systemClock } from "../../io/clock.ts";
 import { silentLog } from "../../io/log.ts";
 import { systemRandom } from "../../io/random.ts";
 import type { upgradeError } from "../../worker/dial-error.ts";
 import { webSocketDialer } from "../../worker/dialer.ts";
 import { startHub } from "../hub/hub.ts";
+import { spliceLimits } from "../limits.ts";
 import { type Gateway, startGateway } from "./gateway.ts";
-import type { HubState } from "./hub-watch.ts";
+import { createHubWatch, type HubState } from "./hub-watch.ts";
 
 const hubAt = (port: number) =>
 	startHub(
@@ -110,4 +112,39 @@ it("a hub that does not believe the gateway is another matter than one out of re
 	expect(said.filter((line) => line.startsWith("the hub is")).at(-1)).toMatch(/no worker can be tied .*"hub_refused"/);
 	await gateway.close();
 	await hub.close();
+});
+
+it("a look that finds the port open clears what an open port speaks against, and nothing that the hub said or garbled", async () => {
+	let looks = 0;
+	const server = createServer((socket) => {
+		looks++;
+		socket.on("error", () => {}).destroy();
+	});
+	await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+	const { port } = server.address() as AddressInfo;
+	const clock: Clock = {
+		...systemClock,
+		after: (ms, fn) => systemClock.after(ms === spliceLimits.hubLookMs ? 10 : ms, fn),
+	};
+	const watch = createHubWatch({ host: "127.0.0.1", port }, { clock, log: silentLog });
+	const stop = watch.look();
+	await eventually("the first look", () => watch.state.reached === true);
+	for (const reason of ["hub_closed", "hub_timeout"] as const) {
+		watch.answered(reason);
+		expect(watch.state).toMatchObject({ reached: false, reason });
+		await eventually(`a look after ${reason}`, () => watch.state.reached === true);
+		expect(watch.state.reason).toBeNull();
+	}
+	for (const [reason, reached] of [
+		["hub_refused", true],
+		["hub_malformed", false],
+	] as const) {
+		watch.answered(reason);
+		// One look may have been under way already, and of the last one only the beginning is known.
+		const enough = looks + 3;
+		await eventually(`looks after ${reason}`, () => looks >= enough);
+		expect(watch.state).toMatchObject({ reached, reason });
+	}
+	stop();
+	await new Promise((resolve) => server.close(resolve));
 });

@@ -28,6 +28,8 @@ export interface HubWatch {
 
 /** Where the hub itself does not answer; anything else it said itself. */
 const unreached: ReadonlySet<RefusalReason> = new Set(["hub_dial", "hub_closed", "hub_timeout", "hub_malformed"]);
+/** Of these, what ends by itself once the hub is back: an open port speaks against them. */
+const passing: ReadonlySet<RefusalReason | null> = new Set(["hub_dial", "hub_closed", "hub_timeout"]);
 
 /** Keeps what workers' requests and looks find, and logs each change. */
 export function createHubWatch(hub: ListenAddress, { clock, log }: { clock: Clock; log: Logger }): HubWatch {
@@ -58,8 +60,8 @@ export function createHubWatch(hub: ListenAddress, { clock, log }: { clock: Cloc
 				socket?.destroy();
 				if (stopped.signal.aborted) return;
 				if (socket === null) change("hub_dial");
-				// That the port is open says nothing against what a request found.
-				else if (state.reached === null || state.reason === "hub_dial") change(null);
+				// That the port is open says nothing against what the hub answered.
+				else if (state.reached === null || passing.has(state.reason)) change(null);
 				cancel = clock.after(spliceLimits.hubLookMs, () => void lookOnce());
 			}
 			void lookOnce();

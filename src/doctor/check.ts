@@ -1,4 +1,5 @@
 import type { Clock } from "../io/clock.ts";
+import { systemError } from "../io/system-error.ts";
 
 /** What a check found: fine, worth knowing, or in the way. */
 export interface Finding {
@@ -58,7 +59,7 @@ async function within(check: Check, clock: Clock, outer: AbortSignal): Promise<F
 	try {
 		return await Promise.race([check.run(signal), late]);
 	} catch (error) {
-		const { message, hint } = error as { message: string; hint?: string };
+		const { message, hint } = (systemError(error) ?? error) as { message: string; hint?: string };
 		return { state: "failed", found: message, ...(hint ? { hint } : {}) };
 	} finally {
 		stop.abort();

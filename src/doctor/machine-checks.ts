@@ -1,6 +1,8 @@
-import { mkdir, open, rm, stat, statfs } from "node:fs/promises";
+import { open, rm, stat, statfs } from "node:fs/promises";
 import { join } from "node:path";
+import { makePrivateFolder } from "../io/files.ts";
 import { formatBytes } from "../io/format-amounts.ts";
+import { systemError } from "../io/system-error.ts";
 import type { Check } from "./check.ts";
 
 declare const WebAssembly: { validate(module: Uint8Array): boolean };
@@ -33,16 +35,8 @@ export function homeCheck(home: string, platform: string): Check {
 	return {
 		name: "home",
 		async run() {
-			await mkdir(home, { recursive: true, mode: 0o700 });
-			const probe = join(home, ".doctor");
-			const file = await open(probe, "w", 0o600);
-			try {
-				await file.writeFile("written");
-				await file.sync();
-			} finally {
-				await file.close();
-				await rm(probe, { force: true });
-			}
+			await makePrivateFolder(home);
+			await writeProbe(home);
 			const exposed = platform === "win32" ? [] : await exposedKeys(home);
 			if (exposed.length > 0) {
 				return {
@@ -58,6 +52,22 @@ export function homeCheck(home: string, platform: string): Check {
 				: { state: "ok", found };
 		},
 	};
+}
+
+async function writeProbe(home: string): Promise<void> {
+	const probe = join(home, ".doctor");
+	try {
+		const file = await open(probe, "w", 0o600);
+		try {
+			await file.writeFile("written");
+			await file.sync();
+		} finally {
+			await file.close();
+			await rm(probe, { force: true });
+		}
+	} catch (cause) {
+		throw systemError(cause, `write in ${home}`) ?? cause;
+	}
 }
 
 async function exposedKeys(home: string): Promise<string[]> {

@@ -6,17 +6,36 @@ import { promisify } from "node:util";
 import { KvasirError } from "../errors.ts";
 import { systemError, systemErrorWords } from "./system-error.ts";
 
-/** Makes a folder that its owner alone can look into; one that is there stays as it is. */
+/** Makes a folder that its owner alone can look into, and those above it; one that is there stays as it is. Throws `bad_file`, `disk_full`, `file_missing`. */
 export async function makePrivateFolder(path: string): Promise<string> {
-	await mkdir(path, { recursive: true, mode: 0o700 });
+	try {
+		await makeFolder(path);
+	} catch (cause) {
+		throw systemError(cause, `make the folder ${path}`) ?? cause;
+	}
 	return path;
+}
+
+/** Not Node's own `recursive`: that says ENOENT where the file system is read-only, or a quota used up. */
+async function makeFolder(path: string): Promise<void> {
+	try {
+		await mkdir(path, { mode: 0o700 });
+	} catch (cause) {
+		if ((await stat(path).catch(() => null))?.isDirectory()) return;
+		if ((cause as NodeJS.ErrnoException).code !== "ENOENT" || dirname(path) === path) throw cause;
+		await makeFolder(dirname(path));
+		await mkdir(path, { mode: 0o700 }).catch((again: NodeJS.ErrnoException) => {
+			// Another process made it meanwhile.
+			if (again.code !== "EEXIST") throw again;
+		});
+	}
 }
 
 /** Writes a file so that a reader, or a crash, sees the old bytes or the new ones; readable by its owner alone. Throws `disk_full`, `bad_file`. */
 export async function writePrivateFile(path: string, contents: string | Uint8Array): Promise<void> {
 	const draft = `${path}.new`;
 	try {
-		await makePrivateFolder(dirname(path));
+		await makeFolder(dirname(path));
 		const file = await open(draft, "w", 0o600);
 		try {
 			await file.writeFile(contents);

@@ -1,3 +1,4 @@
+import { genesisHash } from "./entry.ts";
 import type { GatewayCheck } from "./gateway-check.ts";
 import type { Cursor } from "./gateway-credit.ts";
 import type { HubStore, WalletTotal } from "./hub-store.ts";
@@ -29,6 +30,9 @@ export interface LedgerCheck {
 export interface HubFigures {
 	readonly total: readonly WalletTotal[];
 	readonly notPolled: readonly WalletTotal[];
+	/** Its last entry, and the conflicts it keeps as evidence (the newest 1000 are counted). */
+	readonly head: number;
+	readonly conflicts: number;
 	/** Of the chain (`checkChain`), and of the cursor (`diverged`). */
 	readonly wrong: readonly string[];
 }
@@ -69,9 +73,17 @@ export function checkLedgers(gateway: GatewayCheck, hub: HubFigures | null): Led
 	return { ok: differences.length === 0, wallets, all: sum(wallets), differences };
 }
 
+/** A gateway that has polled nothing: with it the check looks at the hub alone. */
+export const noGateway: GatewayCheck = {
+	cursor: { ledgerId: null, after: 0, hash: genesisHash },
+	wallets: [],
+	credited: [],
+	wrong: [],
+};
+
 /** The hub's side of the check, for a gateway that stands at `cursor`. */
 export async function readHubFigures(
-	hub: Pick<HubStore, "ledgerId" | "totals" | "entriesAfter" | "checkChain">,
+	hub: Pick<HubStore, "ledgerId" | "totals" | "entriesAfter" | "checkChain" | "conflicts">,
 	cursor: Cursor,
 ): Promise<HubFigures> {
 	const wrong = [...(await hub.checkChain())];
@@ -83,7 +95,13 @@ export async function readHubFigures(
 		wrong.push(`the gateway's cursor is entry ${cursor.after}, of which the hub has another or none`);
 	// Both sums end at one entry, so that what is posted meanwhile is in neither.
 	const upTo = "diverged" in page ? page.diverged.head : page.head;
-	return { total: await hub.totals(0, upTo), notPolled: await hub.totals(cursor.after, upTo), wrong };
+	return {
+		total: await hub.totals(0, upTo),
+		notPolled: await hub.totals(cursor.after, upTo),
+		head: upTo,
+		conflicts: (await hub.conflicts()).length,
+		wrong,
+	};
 }
 
 function millionths(totals: readonly WalletTotal[]): Map<string, bigint> {

@@ -1,6 +1,8 @@
 import { existsSync } from "node:fs";
+import { rm, writeFile } from "node:fs/promises";
 import { Kysely, PostgresDialect, type SqliteDatabase, SqliteDialect, type SqliteStatement, sql } from "kysely";
 import { KvasirError } from "../errors.ts";
+import { systemError, systemErrorWords } from "../io/system-error.ts";
 
 /** Where a store lives: a file, `:memory:`, or `postgres://...`. */
 export type Location = string;
@@ -40,10 +42,27 @@ export async function openDatabase<Tables>(
 	try {
 		return isPostgres(location) ? await openPostgres<Tables>(location) : await openSqlite<Tables>(location);
 	} catch (cause) {
-		const code = /\bfull\b/.test(messageOf(cause)) ? "disk_full" : "ledger";
-		throw new KvasirError(code, `Cannot open the ledger at ${shownLocation(location)}: ${messageOf(cause)}`, {
-			hint: "Check KVASIR_HUB_DB or KVASIR_GATEWAY_DB, and who may write there",
-		});
+		const refused = isPostgres(location) ? null : await refusedBeside(location);
+		const full = refused?.code === "disk_full" || /\bfull\b/.test(messageOf(cause));
+		const state = refused === null ? messageOf(cause) : systemErrorWords(refused.cause);
+		throw new KvasirError(
+			full ? "disk_full" : "ledger",
+			`Cannot open the ledger at ${shownLocation(location)}: ${state}`,
+			{ hint: refused?.hint ?? "Check KVASIR_HUB_DB or KVASIR_GATEWAY_DB, and who may write there" },
+		);
+	}
+}
+
+/** What the system refuses where SQLite keeps its log beside the file: SQLite itself says "disk I/O error" of a full disk. */
+async function refusedBeside(path: string): Promise<KvasirError | null> {
+	const probe = `${path}-probe`;
+	try {
+		await writeFile(probe, new Uint8Array(65_536), { flush: true, mode: 0o600 });
+		return null;
+	} catch (cause) {
+		return systemError(cause);
+	} finally {
+		await rm(probe, { force: true }).catch(() => {});
 	}
 }
 

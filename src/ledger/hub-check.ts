@@ -1,17 +1,20 @@
 import type { Kysely } from "kysely";
 import { entryHash, genesisHash } from "./entry.ts";
 import { entryOf } from "./entry-row.ts";
-import type { HubTables } from "./hub-schema.ts";
+import type { Examine } from "./hub-examine.ts";
+import { wrongReceipts } from "./hub-receipts-check.ts";
+import type { EntryRow, HubTables } from "./hub-schema.ts";
 
 const pageRows = 1000;
 /** Contradictions listed; the first says enough. */
 const wrongMax = 100;
 
-/** Recomputes the chain up to the counter and looks for receipts without their entry; what does not fit, in words. */
-export async function checkHub(db: Kysely<HubTables>): Promise<readonly string[]> {
+/** Recomputes the chain up to the counter and examines each receipt and its signatures again; what does not fit, in words. */
+export async function checkHub(db: Kysely<HubTables>, examine: Examine): Promise<readonly string[]> {
 	// The counter first: entries that are posted meanwhile lie above it.
 	const end = await db.selectFrom("hub_ledger").selectAll().executeTakeFirstOrThrow();
-	return [...(await brokenChain(db, end)), ...(await lostReceipts(db))].slice(0, wrongMax);
+	const receipts = { head: end.head, wrongMax };
+	return [...(await brokenChain(db, end)), ...(await wrongReceipts(db, examine, receipts))].slice(0, wrongMax);
 }
 
 async function brokenChain(db: Kysely<HubTables>, end: HubTables["hub_ledger"]): Promise<string[]> {
@@ -30,8 +33,7 @@ async function brokenChain(db: Kysely<HubTables>, end: HubTables["hub_ledger"]):
 		if (rows.length === 0) break;
 		for (const row of rows) {
 			if (row.number !== number + 1n) wrong.push(`entry ${number + 1n} is missing`);
-			const follows = entryHash(hash, entryOf(row)) === row.hash;
-			if (!follows) wrong.push(`entry ${row.number} does not follow the entry before`);
+			if (!follows(row, hash)) wrong.push(`entry ${row.number} does not follow the entry before`);
 			hash = row.hash;
 			number = row.number;
 		}
@@ -42,15 +44,12 @@ async function brokenChain(db: Kysely<HubTables>, end: HubTables["hub_ledger"]):
 	return wrong;
 }
 
-async function lostReceipts(db: Kysely<HubTables>): Promise<string[]> {
-	const rows = await db
-		.selectFrom("hub_receipts")
-		.leftJoin("hub_entries", "hub_entries.number", "hub_receipts.entry")
-		.select(["hub_receipts.id", "hub_receipts.entry"])
-		.where((eb) =>
-			eb.or([eb("hub_entries.receipt", "is", null), eb("hub_entries.receipt", "<>", eb.ref("hub_receipts.hash"))]),
-		)
-		.limit(wrongMax)
-		.execute();
-	return rows.map(({ id, entry }) => `receipt ${id} is not the one of entry ${entry}`);
+function follows(row: EntryRow, before: string): boolean {
+	try {
+		return entryHash(before, entryOf(row)) === row.hash;
+	} catch (error) {
+		// A damaged row: its JSON cannot be read.
+		if (error instanceof SyntaxError) return false;
+		throw error;
+	}
 }

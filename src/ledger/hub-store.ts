@@ -53,7 +53,7 @@ export interface HubStore {
 	totals(after: number, upTo: number | null): Promise<readonly WalletTotal[]>;
 	/** Receipts that claimed a number another receipt has, the newest 1000: evidence that anybody can check. */
 	conflicts(): Promise<readonly Conflict[]>;
-	/** Recomputes the chain and looks for receipts without their entry; what does not fit, in words. */
+	/** Recomputes the chain and examines each receipt and its signatures again (two checks of a signature each); what does not fit, in words. */
 	checkChain(): Promise<readonly string[]>;
 	close(): Promise<void>;
 }
@@ -134,7 +134,7 @@ export async function openHubStore(location: Location, options: HubStoreOptions)
 				signature: bytesOf(signature),
 			}));
 		},
-		checkChain: () => checkHub(kysely),
+		checkChain: () => checkHub(kysely, examine),
 		async close() {
 			await group.idle();
 			await db.close();

@@ -1,5 +1,6 @@
 import {
 	closeSync,
+	existsSync,
 	fdatasync,
 	fsyncSync,
 	ftruncateSync,
@@ -10,10 +11,11 @@ import {
 	writeSync,
 } from "node:fs";
 import { readdir, readFile } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { KvasirError } from "../errors.ts";
 import type { Clock } from "../io/clock.ts";
 import { failpoint } from "../io/failpoint.ts";
+import { systemErrorWords } from "../io/system-error.ts";
 import { decodeRecord, encodeRecord, type JournalRecord, type JournalSession } from "./journal-record.ts";
 import { JournalState } from "./journal-state.ts";
 
@@ -59,7 +61,9 @@ export class SessionJournal {
 	static create(parts: JournalParts, session: JournalSession): SessionJournal {
 		const path = join(parts.folder, `${Buffer.from(session.session).toString("hex")}${extension}`);
 		const file = attempt(path, () => {
-			mkdirSync(parts.folder, { recursive: true, mode: 0o700 });
+			// `recursive` would say ENOENT where the disk is read-only.
+			if (!existsSync(parts.folder))
+				mkdirSync(parts.folder, { recursive: !existsSync(dirname(parts.folder)), mode: 0o700 });
 			return openSync(path, "ax", 0o600);
 		});
 		const journal = new SessionJournal(parts, path, file, new JournalState(), 0);
@@ -165,11 +169,15 @@ function attempt<T>(path: string, run: () => T): T {
 	try {
 		return run();
 	} catch (cause) {
-		const { code, message } = cause as NodeJS.ErrnoException;
+		const { code } = cause as NodeJS.ErrnoException;
 		const full = code === "ENOSPC" || code === "EDQUOT";
-		throw new KvasirError(full ? "disk_full" : "ledger", `Cannot write the journal ${path}: ${code ?? message}`, {
-			hint: "Work is accepted again when the journal can be written",
-			cause,
-		});
+		throw new KvasirError(
+			full ? "disk_full" : "ledger",
+			`Cannot write the journal ${path}: ${systemErrorWords(cause)}`,
+			{
+				hint: "Work is accepted again when the journal can be written",
+				cause,
+			},
+		);
 	}
 }

@@ -1,5 +1,5 @@
-import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
+import { makePrivateFolder } from "../io/files.ts";
 import { type Child, type ChildSetting, startChild } from "./child.ts";
 
 /** A worker process: which experts it serves, with what. */
@@ -66,7 +66,7 @@ export async function startSwarm(plan: SwarmPlan): Promise<Swarm> {
 		{ env, command }: Pick<WorkerPlan, "env" | "command"> = {},
 		patience: Pick<ChildSetting, "listeningMs"> = {},
 	) => {
-		await mkdir(home, { recursive: true });
+		await makePrivateFolder(home);
 		const [execPath = plan.execPath, ...execArgs] = command ?? [];
 		const setting = { ...plan, execPath, execArgs, ...patience, env: { ...plan.env, ...env } };
 		const child = await startChild(name, [...args, "--home", home], setting);

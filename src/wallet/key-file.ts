@@ -1,9 +1,10 @@
 import { randomUUID } from "node:crypto";
-import { constants, copyFile, link, mkdir, open, stat, unlink } from "node:fs/promises";
+import { constants, copyFile, link, open, stat, unlink } from "node:fs/promises";
 import { platform } from "node:os";
 import { dirname } from "node:path";
 import { KvasirError } from "../errors.ts";
-import { readSmallFile } from "../io/files.ts";
+import { makePrivateFolder, readSmallFile } from "../io/files.ts";
+import { systemError } from "../io/system-error.ts";
 
 const keyFileBytesMax = 16_384;
 
@@ -18,11 +19,14 @@ export async function readKeyFile(path: string): Promise<string | null> {
 	return bytes.toString("utf8");
 }
 
-/** Writes a key file that is not there yet, whole or not at all, 0600. False when there is one: it is left as it is. */
+/** Writes a key file that is not there yet, whole or not at all, 0600. False when there is one: it is left as it is. Throws `disk_full`, `bad_file`. */
 export async function createKeyFile(path: string, text: string): Promise<boolean> {
-	await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+	await makePrivateFolder(dirname(path));
 	const draft = `${path}.${randomUUID()}.new`;
-	const file = await open(draft, "wx", 0o600);
+	const refused = (cause: unknown) => systemError(cause, `write ${path}`) ?? cause;
+	const file = await open(draft, "wx", 0o600).catch((cause) => {
+		throw refused(cause);
+	});
 	try {
 		await file.writeFile(text);
 		await file.sync();
@@ -35,7 +39,7 @@ export async function createKeyFile(path: string, text: string): Promise<boolean
 		return true;
 	} catch (error) {
 		if ((error as NodeJS.ErrnoException).code === "EEXIST") return false;
-		throw error;
+		throw refused(error);
 	} finally {
 		await file.close().catch(() => {});
 		await unlink(draft);

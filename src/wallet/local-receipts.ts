@@ -1,8 +1,10 @@
 import { createReadStream } from "node:fs";
-import { type FileHandle, mkdir, open } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { type FileHandle, open } from "node:fs/promises";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { z } from "zod";
+import { makePrivateFolder } from "../io/files.ts";
+import { systemError } from "../io/system-error.ts";
 
 /** A receipt that this home's worker countersigned (or disputed), as it keeps it for itself. */
 export interface LocalReceipt {
@@ -57,8 +59,10 @@ export interface LocalReceiptLog {
 
 /** Opens the home's receipts for appending; a line torn by a crash is ended first. */
 export async function openLocalReceipts(home: string): Promise<LocalReceiptLog> {
-	await mkdir(dirname(path(home)), { recursive: true, mode: 0o700 });
-	const file = await open(path(home), "a+", 0o600);
+	await makePrivateFolder(home);
+	const file = await open(path(home), "a+", 0o600).catch((cause) => {
+		throw systemError(cause, `write ${path(home)}`) ?? cause;
+	});
 	await endTornLine(file);
 	// Appends follow one another: two lines never mix.
 	let last: Promise<unknown> = Promise.resolve();

@@ -5,7 +5,7 @@ import { formatTable } from "../../ui/table.ts";
 import { exactKvrText } from "../../wallet/amounts.ts";
 import { defineCommand } from "../program/command.ts";
 import type { Context } from "../program/context.ts";
-import { gatewayDb, hubDb, hubLocation, withGatewayStore } from "./ledger-stores.ts";
+import { gatewayDb, gatewayIsElsewhere, hubDb, hubLocation, withGatewayStore } from "./ledger-stores.ts";
 
 export const ledgerCheckCommand = defineCommand({
 	path: "ledger check",
@@ -14,25 +14,30 @@ export const ledgerCheckCommand = defineCommand({
 	options: { gatewayDb, hubDb },
 	example: "kvasir ledger check --hub-db hub.db --gateway-db gateway.db",
 	async run(context, options) {
-		const { checkLedgers } = await import("../../ledger/check.ts");
-		const check = await withGatewayStore(context.home, options.gatewayDb, async (store) => {
-			const location = hubLocation(context.home, options.hubDb);
-			// The hub is read after the gateway: what is posted between the two is not yet polled.
-			const gateway = await store.check();
-			const hub = location === null ? null : await hubFigures(context, location, gateway.cursor);
-			return { ...checkView(checkLedgers(gateway, hub)), hub: hub !== null, cursor: gateway.cursor.after };
-		});
-		return { data: check, exitCode: check.balanced ? 0 : exitCodes.ledger };
+		const { checkLedgers, noGateway } = await import("../../ledger/check.ts");
+		const location = hubLocation(context.home, options.hubDb);
+		const alone = location !== null && gatewayIsElsewhere(context.home, options.gatewayDb);
+		// The hub is read after the gateway: what is posted between the two is not yet polled.
+		const gateway = alone
+			? noGateway
+			: await withGatewayStore(context.home, options.gatewayDb, (store) => store.check());
+		const hub = location === null ? null : await hubFigures(context, location, gateway.cursor);
+		const check = checkView(checkLedgers(gateway, hub));
+		const looked = { hub: hub !== null, gateway: !alone, cursor: gateway.cursor.after };
+		const data = { ...check, ...looked, entries: hub?.head ?? null, conflicts: hub?.conflicts ?? null };
+		return { data, exitCode: check.balanced ? 0 : exitCodes.ledger };
 	},
-	render({ balanced, hub, wallets, all, differences }) {
-		const head = ["wallet", "earned", "not polled", "pending", "claimed", "paid", "remainder"];
-		const cells = (line: Amounts) => [
-			...[line.earned, line.notPolled, line.pending, line.claimed, line.paid, line.remainder],
-		];
+	render({ balanced, hub, gateway, wallets, all, differences, entries, conflicts }) {
+		const columns = ["wallet", "earned", "not polled", "pending", "claimed", "paid", "remainder"];
+		const head = gateway ? columns : columns.slice(0, 2);
+		const cells = (line: Amounts) =>
+			[line.earned, line.notPolled, line.pending, line.claimed, line.paid, line.remainder].slice(0, head.length - 1);
 		const rows = [...wallets.map((line) => [line.wallet, ...cells(line)]), ["all", ...cells(all)]];
 		const verdict = balanced ? "Everything fits" : differences.join("\n");
-		const without = hub ? "" : "\nWithout the hub's ledger (--hub-db): only what the gateway credited was checked";
-		return `${formatTable(head, rows)}\n\n${verdict}${without}`;
+		const seen = hub ? [`The hub's ${entries} entries: chain, numbers, signatures; conflicts kept: ${conflicts}`] : [];
+		if (!hub) seen.push("Without the hub's ledger (--hub-db): only what the gateway credited was checked");
+		if (!gateway) seen.push("Without the gateway's store (--gateway-db): what it credited and paid was not looked at");
+		return [formatTable(head, rows), "", verdict, ...seen].join("\n");
 	},
 });
 

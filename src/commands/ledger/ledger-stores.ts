@@ -22,6 +22,11 @@ export function hubLocation(home: string, named: string | undefined): string | n
 	return named ?? (existsSync(own) ? own : null);
 }
 
+/** True where no gateway's store was named and the home has none: this is a hub's machine. */
+export function gatewayIsElsewhere(home: string, named: string | undefined): boolean {
+	return named === undefined && !existsSync(join(home, "gateway.db"));
+}
+
 /** Runs `work` on a gateway's store, which must exist. It may be in use by its gateway. */
 export async function withGatewayStore<T>(
 	home: string,

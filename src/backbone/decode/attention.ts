@@ -1,8 +1,9 @@
-import type { MatrixEngine, MatrixGroup } from "../../experts/matrices.ts";
+import type { MatrixEngine } from "../../experts/matrices.ts";
 import type { Model } from "../../model/model.ts";
 import type { ModelShape } from "../../model/shape.ts";
 import type { Mixer, MixerSpan } from "./mixer.ts";
 import { copyIn, copyOut, forEachCall, layOutWork, type MixerCall } from "./mixer-calls.ts";
+import { loadProjections, type Projections } from "./projections.ts";
 import type { TextMemory } from "./text-memory.ts";
 
 /** What a layer remembers of a text, per token: a row of keys and a row of values. */
@@ -40,18 +41,15 @@ export async function loadAttention(
 		q: memory.addConstant(await weights.floats(name("attn_q_norm"))),
 		k: memory.addConstant(await weights.floats(name("attn_k_norm"))),
 	};
-	const projections = ["attn_q", "attn_k", "attn_v"];
-	const input = await matrices.group(
-		name("mixer_in"),
-		await Promise.all(projections.map((tensor) => weights.matrix(name(tensor)))),
-	);
-	const output = await matrices.group(name("mixer_out"), [await weights.matrix(name("attn_output"))]);
-	return new Attention(shape, layer, norms, input, output);
+	const projections = await loadProjections(model, layer, matrices, {
+		into: ["attn_q", "attn_k", "attn_v"],
+		out: "attn_output",
+	});
+	return new Attention(shape, layer, norms, projections);
 }
 
 class Attention implements Mixer {
-	readonly input: MatrixGroup;
-	readonly output: MatrixGroup;
+	readonly projections: Projections;
 	readonly width: number;
 	readonly #shape: ModelShape;
 	readonly #layer: number;
@@ -63,15 +61,13 @@ class Attention implements Mixer {
 		shape: ModelShape,
 		layer: number,
 		norms: { readonly q: number; readonly k: number },
-		input: MatrixGroup,
-		output: MatrixGroup,
+		projections: Projections,
 	) {
 		this.#shape = shape;
 		this.#layer = layer;
 		this.#norms = norms;
 		this.#work = attentionWork(shape);
-		this.input = input;
-		this.output = output;
+		this.projections = projections;
 		this.width = shape.attention.heads * shape.attention.headDim;
 	}
 
@@ -97,10 +93,5 @@ class Attention implements Mixer {
 		call.prepareQueries(at.queries, rows, this.#norms.q, epsilon, at.turns, pairs, heads, headDim, at.q);
 		call.attend(table, spans, at.q, heads, kvHeads, headDim, at.sums, at.read, 0);
 		call.finishRead(at.read, at.sums, at.queries, rows * heads, headDim);
-	}
-
-	async close(): Promise<void> {
-		await this.input.close();
-		await this.output.close();
 	}
 }

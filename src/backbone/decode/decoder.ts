@@ -118,12 +118,12 @@ export class Decoder {
 	/** Projects all rows, mixes them, projects back, and adds to the residual. */
 	async #addMixer(residual: Float32Array, rows: Float32Array, mixer: Mixer, step: Step): Promise<void> {
 		const { stopwatch } = this.#parts;
-		const projected = await mixer.input.multiply(rows, step.count);
+		const projected = await mixer.projections.input.multiply(rows, step.count);
 		stopwatch.lap("matricesMs");
 		const mixed = new Float32Array(step.count * mixer.width);
 		mixer.mix(projected, step.spans, mixed);
 		stopwatch.lap("mixerMs");
-		const [output] = await mixer.output.multiply(mixed, step.count);
+		const [output] = await mixer.projections.output.multiply(mixed, step.count);
 		stopwatch.lap("matricesMs");
 		addRows(residual, output!, residual.length);
 	}

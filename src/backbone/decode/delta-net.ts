@@ -1,8 +1,9 @@
-import type { MatrixEngine, MatrixGroup } from "../../experts/matrices.ts";
+import type { MatrixEngine } from "../../experts/matrices.ts";
 import type { Model } from "../../model/model.ts";
 import type { ModelShape } from "../../model/shape.ts";
 import type { Mixer, MixerSpan } from "./mixer.ts";
 import { copyIn, copyOut, forEachCall, layOutWork, type MixerCall } from "./mixer-calls.ts";
+import { loadProjections, type Projections } from "./projections.ts";
 import type { TextMemory } from "./text-memory.ts";
 
 /** What a layer remembers of a text: the last rows before the convolution (K-1, C), then one state (d, d) per value head. */
@@ -48,13 +49,11 @@ export async function loadDeltaNet(
 		timeStep: await constant("ssm_dt.bias"),
 		norm: await constant("ssm_norm.weight"),
 	};
-	const projections = ["attn_qkv", "attn_gate", "ssm_beta", "ssm_alpha"];
-	const input = await matrices.group(
-		name("mixer_in"),
-		await Promise.all(projections.map((tensor) => weights.matrix(name(`${tensor}.weight`)))),
-	);
-	const output = await matrices.group(name("mixer_out"), [await weights.matrix(name("ssm_out.weight"))]);
-	return new DeltaNet(shape, layer, constants, input, output);
+	const projections = await loadProjections(model, layer, matrices, {
+		into: ["attn_qkv", "attn_gate", "ssm_beta", "ssm_alpha"],
+		out: "ssm_out",
+	});
+	return new DeltaNet(shape, layer, constants, projections);
 }
 
 /** (n, columns) -> (columns, n) */
@@ -76,21 +75,19 @@ interface Constants {
 }
 
 class DeltaNet implements Mixer {
-	readonly input: MatrixGroup;
-	readonly output: MatrixGroup;
+	readonly projections: Projections;
 	readonly width: number;
 	readonly #shape: ModelShape;
 	readonly #layer: number;
 	readonly #constants: Constants;
 	readonly #work: ReturnType<typeof deltaNetWork>;
 
-	constructor(shape: ModelShape, layer: number, constants: Constants, input: MatrixGroup, output: MatrixGroup) {
+	constructor(shape: ModelShape, layer: number, constants: Constants, projections: Projections) {
 		this.#shape = shape;
 		this.#layer = layer;
 		this.#constants = constants;
 		this.#work = deltaNetWork(shape);
-		this.input = input;
-		this.output = output;
+		this.projections = projections;
 		this.width = shape.deltaNet.valueHeads * shape.deltaNet.headDim;
 	}
 
@@ -118,10 +115,5 @@ class DeltaNet implements Mixer {
 		call.openGates(at.a, at.b, decay, timeStep, rows, valueHeads, at.keep, at.beta);
 		call.deltaRule(table, spans, at.y, at.keep, at.beta, states, keyHeads, valueHeads, headDim, at.read);
 		call.gatedNorm(at.read, at.z, norm, rows * valueHeads, headDim, this.#shape.rmsEpsilon);
-	}
-
-	async close(): Promise<void> {
-		await this.input.close();
-		await this.output.close();
 	}
 }

@@ -1,3 +1,4 @@
+import { aligned } from "../../experts/canonical/arena.ts";
 import type { MixerSpan } from "./mixer.ts";
 import { nonFinite } from "./rows.ts";
 import type { MixerMemory } from "./text-memory.ts";
@@ -35,10 +36,6 @@ export function layOutWork<Part extends string>(
 	const table = take(rowsMost * tableRowBytes);
 	const at = Object.fromEntries(parts.map(([part, floats]) => [part, take(4 * rowsMost * floats)]));
 	return { rowsMost, bytes: end, table, at: at as Record<Part, number> };
-}
-
-function aligned(bytes: number): number {
-	return Math.ceil(bytes / 64) * 64;
 }
 
 /** Rows that one call mixes: neighbours in the step, of texts in one memory; `spans` of them are in the table. */

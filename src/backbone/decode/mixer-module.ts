@@ -1,5 +1,4 @@
-import { readFileSync } from "node:fs";
-import { KvasirError } from "../../errors.ts";
+import { compileBuiltKernel, instantiateBuiltKernel } from "../../experts/built-kernel.ts";
 import { builtUrl } from "../../io/built.ts";
 
 type Float64Function = (x: number) => number;
@@ -79,19 +78,10 @@ export interface MixerExports {
 
 /** Compiles the built kernel of the mixers. Throws `engine_failed` when it was not built. */
 export function compileMixers(): WebAssembly.Module {
-	try {
-		return new WebAssembly.Module(readFileSync(builtUrl(import.meta.url, "./mixer-kernel.wasm")));
-	} catch (cause) {
-		throw new KvasirError("engine_failed", "Cannot decode: the kernel of the mixers cannot be compiled", {
-			hint: "run npm run build; WebAssembly SIMD is needed (any x64 with SSE4.1, any arm64)",
-			cause,
-		});
-	}
+	const url = builtUrl(import.meta.url, "./mixer-kernel.wasm");
+	return compileBuiltKernel(url, "Cannot decode: the kernel of the mixers cannot be compiled");
 }
 
 export function instantiateMixers(module: WebAssembly.Module, memory: WebAssembly.Memory): MixerExports {
-	const abort = () => {
-		throw new KvasirError("internal", "Cannot decode: the kernel of the mixers aborted");
-	};
-	return new WebAssembly.Instance(module, { env: { memory, abort } }).exports as unknown as MixerExports;
+	return instantiateBuiltKernel(module, memory, "Cannot decode: the kernel of the mixers aborted");
 }

@@ -1,4 +1,4 @@
-import type { MatrixGroup } from "../../experts/matrices.ts";
+import type { Projections } from "./projections.ts";
 import type { Sequence } from "./sequence.ts";
 
 /** The rows of one sequence within a step. */
@@ -12,10 +12,7 @@ export interface MixerSpan {
 
 /** What tells the tokens of a sequence about each other: a gated delta net, or gated attention. */
 export interface Mixer {
-	/** Projections of the normed rows, all sequences together. */
-	readonly input: MatrixGroup;
-	/** Projection back to the hidden width. */
-	readonly output: MatrixGroup;
+	readonly projections: Projections;
 	/** Values per row between `mix` and `output`. */
 	readonly width: number;
 	/**
@@ -24,5 +21,4 @@ export interface Mixer {
 	 * Throws `non_finite`.
 	 */
 	mix(projected: readonly Float32Array[], spans: readonly MixerSpan[], mixed: Float32Array): void;
-	close(): Promise<void>;
 }

@@ -58,7 +58,7 @@ export async function openDecoder({ model, matrices, ...options }: DecoderOption
 		memory,
 		async close() {
 			for (const { mixer, experts } of layers) {
-				await mixer.close();
+				await mixer.projections.close();
 				await experts.close();
 			}
 			await head.close();

@@ -1,5 +1,5 @@
 import { KvasirError } from "../../errors.ts";
-import { Arena, memoryBytesMax } from "../../experts/canonical/arena.ts";
+import { Arena, aligned, memoryBytesMax } from "../../experts/canonical/arena.ts";
 import { compileMixers, instantiateMixers, type MixerExports } from "./mixer-module.ts";
 
 /** One WebAssembly memory and the mixers' kernel over it: work space from address 0, then constants, then what texts remember. */
@@ -30,7 +30,6 @@ export interface TextMemoryOptions {
 
 /** Untouched pages cost nothing. */
 const usualBytes = 256 * 1024 ** 2;
-const alignment = 64;
 
 interface Memory extends MixerMemory {
 	readonly arena: Arena;
@@ -75,13 +74,13 @@ export class TextMemory {
 		const bytes = aligned(bytesWanted);
 		if (this.#held + bytes > (this.#options.bytesMost ?? Number.POSITIVE_INFINITY)) throw this.#full(bytes);
 		for (const memory of this.#memories) {
-			const at = addressIn(memory.arena, bytes);
-			if (at !== null) return this.#give(memory, at, bytes);
+			const place = memory.arena.tryAllocate(bytes);
+			if (place !== null) return this.#give(memory, place.at, bytes);
 		}
 		const memory = this.#addMemory(bytes);
-		const at = addressIn(memory.arena, bytes);
-		if (at === null) throw this.#full(bytes);
-		return this.#give(memory, at, bytes);
+		const place = memory.arena.tryAllocate(bytes);
+		if (place === null) throw this.#full(bytes);
+		return this.#give(memory, place.at, bytes);
 	}
 
 	release({ memory, at, bytes }: Block): void {
@@ -126,18 +125,4 @@ export class TextMemory {
 			cause,
 		});
 	}
-}
-
-/** Where a hole of `bytes` begins, now taken; null: there is none. */
-function addressIn(arena: Arena, bytes: number): number | null {
-	try {
-		return arena.allocate(bytes).at;
-	} catch (error) {
-		if (error instanceof KvasirError && error.code === "out_of_memory") return null;
-		throw error;
-	}
-}
-
-function aligned(bytes: number): number {
-	return Math.ceil(bytes / alignment) * alignment;
 }

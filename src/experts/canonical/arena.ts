@@ -47,7 +47,18 @@ export class Arena {
 
 	/** Throws `out_of_memory`. */
 	allocate(bytesWanted: number): Place {
-		const bytes = Math.ceil(bytesWanted / alignment) * alignment;
+		const place = this.tryAllocate(bytesWanted);
+		if (place !== null) return place;
+		const bytes = aligned(bytesWanted);
+		throw new KvasirError("out_of_memory", `Cannot hold ${bytes} more bytes of weights: no room is left`, {
+			hint: "give the engine more memory (--memory), or hold fewer experts",
+			facts: { bytesWanted: bytes, bytesHeld: this.#held },
+		});
+	}
+
+	/** Null: there is no hole for so many bytes. */
+	tryAllocate(bytesWanted: number): Place | null {
+		const bytes = aligned(bytesWanted);
 		for (const [memory, free] of this.#free.entries()) {
 			const index = free.findIndex((hole) => hole.bytes >= bytes);
 			if (index < 0) continue;
@@ -59,10 +70,7 @@ export class Arena {
 			this.#held += bytes;
 			return { memory, at, bytes };
 		}
-		throw new KvasirError("out_of_memory", `Cannot hold ${bytes} more bytes of weights: no room is left`, {
-			hint: "give the engine more memory (--memory), or hold fewer experts",
-			facts: { bytesWanted: bytes, bytesHeld: this.#held },
-		});
+		return null;
 	}
 
 	release({ memory, at, bytes }: Place): void {
@@ -74,6 +82,11 @@ export class Arena {
 		merge(free, index);
 		merge(free, index - 1);
 	}
+}
+
+/** Bytes in whole units of what an arena hands out. */
+export function aligned(bytes: number): number {
+	return Math.ceil(bytes / alignment) * alignment;
 }
 
 /** Joins the holes at `index` and after it when they touch. */

@@ -1,6 +1,5 @@
-import { readFileSync } from "node:fs";
-import { KvasirError } from "../../errors.ts";
 import { builtUrl } from "../../io/built.ts";
+import { compileBuiltKernel, instantiateBuiltKernel } from "../built-kernel.ts";
 
 /** What kernel/kernel.ts exports. Pointers and sizes are bytes; a pointer may be above 2^31. */
 export interface KernelExports {
@@ -43,23 +42,12 @@ export interface Kernel {
 /** Compiles the built kernel. Throws `engine_failed` when it was not built. */
 export function compileKernel(): WebAssembly.Module {
 	const url = builtUrl(import.meta.url, "./kernel.wasm");
-	try {
-		return new WebAssembly.Module(readFileSync(url));
-	} catch (cause) {
-		throw new KvasirError("engine_failed", "Cannot start the canonical engine: its kernel cannot be compiled", {
-			hint: "run npm run build; WebAssembly SIMD is needed (any x64 with SSE4.1, any arm64)",
-			cause,
-		});
-	}
+	return compileBuiltKernel(url, "Cannot start the canonical engine: its kernel cannot be compiled");
 }
 
 export function instantiateKernel(module: WebAssembly.Module, memory: WebAssembly.Memory): Kernel {
-	const abort = () => {
-		throw new KvasirError("internal", "Cannot compute: the kernel aborted");
-	};
-	const instance = new WebAssembly.Instance(module, { env: { memory, abort } });
 	return {
-		call: instance.exports as unknown as KernelExports,
+		call: instantiateBuiltKernel<KernelExports>(module, memory, "Cannot compute: the kernel aborted"),
 		bytes: new Uint8Array(memory.buffer),
 		floats: new Float32Array(memory.buffer),
 	};

@@ -5,26 +5,16 @@ import { describe, expect, it } from "vitest";
 import { fakeClock } from "../../test/support/fake-clock.ts";
 import { builtModule, runUntilKilled } from "../../test/support/killed-child.ts";
 import { runs } from "../../test/support/long.ts";
-import { receiptChain, submissionOf, testSession } from "../../test/support/receipts.ts";
+import { journalSessionOf, receiptChain, submissionOf, testSession } from "../../test/support/receipts.ts";
 import { temporaryHome } from "../../test/support/temporary-home.ts";
 import { journalsIn, SessionJournal } from "./journal.ts";
-import { decodeRecord, encodeRecord, type JournalRecord, type JournalSession } from "./journal-record.ts";
+import { decodeRecord, encodeRecord, type JournalRecord } from "./journal-record.ts";
 import { JournalState } from "./journal-state.ts";
 import { unpaidReasons } from "./receipt.ts";
 
 const s = testSession("0123456789abcdef0123456789abcdef");
 const chain = receiptChain(s, [8, 16, 24]);
-const session: JournalSession = {
-	kind: "session",
-	session: new Uint8Array(s.session),
-	worker: new Uint8Array(s.worker.publicKey),
-	payout: new Uint8Array(s.payout),
-	payoutSignature: new Uint8Array(64).fill(7),
-	relay: "relay-1",
-	modelId: new Uint8Array(32).fill(9),
-	topK: 8,
-	hidden: 3072,
-};
+const session = journalSessionOf(s, 3072);
 const hash = (n: number) => new Uint8Array(32).fill(n);
 const receiptRecord = (i: number): JournalRecord => {
 	const { body, signature } = submissionOf(s, chain[i]!);

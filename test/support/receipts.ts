@@ -1,5 +1,6 @@
 import { addressOf } from "../../src/io/base58.ts";
 import { type KeyPair, keyPairFromSeed, sha256 } from "../../src/io/crypto.ts";
+import type { JournalSession } from "../../src/ledger/journal-record.ts";
 import { encodeReceipt, type Receipt, receiptHash } from "../../src/ledger/receipt.ts";
 import { countersignReceipt, signReceipt } from "../../src/ledger/receipt-signatures.ts";
 import type { ReceiptSubmission, WorkerAnswer } from "../../src/ledger/submission.ts";
@@ -89,4 +90,19 @@ export function submissionOf(s: TestSession, { body }: TestReceipt, answer?: Wor
 /** The submission's origin as the hub's API would state it: authenticated, no live meter. */
 export function originOf(s: TestSession, meteredBytes: bigint | null = null) {
 	return { backbone: addressOf(s.backbone.publicKey), meteredBytes };
+}
+
+/** What a journal begins with for a session, of a model that is `hidden` wide. */
+export function journalSessionOf(s: TestSession, hidden: number): JournalSession {
+	return {
+		kind: "session",
+		session: new Uint8Array(s.session),
+		worker: new Uint8Array(s.worker.publicKey),
+		payout: new Uint8Array(s.payout),
+		payoutSignature: new Uint8Array(64).fill(7),
+		relay: "relay-1",
+		modelId: new Uint8Array(32).fill(9),
+		topK: 8,
+		hidden,
+	};
 }

@@ -1,25 +1,14 @@
 import { afterEach, describe, expect, test } from "vitest";
+import { recompute } from "../../../test/support/audited-swarm.ts";
 import { settle } from "../../../test/support/fake-clock.ts";
 import { type MemoryBackbone, memoryBackbone, requestOf, testModel } from "../../../test/support/memory-backbone.ts";
 import { expertVector, type Script } from "../../../test/support/scripted-worker.ts";
-import type { ExpertBatch } from "../../experts/engine.ts";
 import { silentLog } from "../../io/log.ts";
 import type { Dispatch } from "../../protocol/messages.ts";
 import { type AuditEvent, type AuditParts, Audits } from "./audits.ts";
 import { type Evidence, evidenceText, parseEvidence } from "./evidence.ts";
 
 const { hidden } = testModel;
-
-/** The scripted workers' function, as the backbone's own file would give it. */
-async function recompute({ layer, rows, rowIndex, expert }: Omit<ExpertBatch, "weight">): Promise<Float32Array> {
-	if (rows.dtype !== "f32") throw new Error("only f32 here");
-	const out = new Float32Array(expert.length * hidden);
-	expert.forEach((id, pair) => {
-		const row = rows.values.subarray(rowIndex[pair]! * hidden, (rowIndex[pair]! + 1) * hidden);
-		out.set(expertVector(layer, id, row), pair * hidden);
-	});
-	return out;
-}
 
 let backbone: MemoryBackbone;
 let audits: Audits;

@@ -1,26 +1,16 @@
 import { expect, test } from "vitest";
 import { fakeClock } from "../../../test/support/fake-clock.ts";
-import { testSession } from "../../../test/support/receipts.ts";
+import { journalSessionOf, testSession } from "../../../test/support/receipts.ts";
 import { scriptedIdentity } from "../../../test/support/scripted-worker.ts";
 import { KvasirError } from "../../errors.ts";
 import type { SessionJournal } from "../../ledger/journal.ts";
-import type { JournalRecord, JournalSession } from "../../ledger/journal-record.ts";
+import type { JournalRecord } from "../../ledger/journal-record.ts";
 import { JournalState } from "../../ledger/journal-state.ts";
 import { parseReceipt } from "../../ledger/receipt.ts";
 import { SessionReceipts } from "./session-receipts.ts";
 
 const s = testSession("0123456789abcdef0123456789abcdef");
-const facts: JournalSession = {
-	kind: "session",
-	session: new Uint8Array(s.session),
-	worker: new Uint8Array(s.worker.publicKey),
-	payout: new Uint8Array(s.payout),
-	payoutSignature: new Uint8Array(64).fill(7),
-	relay: "relay-1",
-	modelId: new Uint8Array(32).fill(9),
-	topK: 8,
-	hidden: 64,
-};
+const facts = journalSessionOf(s, 64);
 const ledgerId = new Uint8Array(16).fill(5);
 
 test("what a receipt would have covered that could not be written down is in the next", async () => {
